@@ -73,7 +73,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--children-weight", type=float, default=0.5)
     parser.add_argument("--reply-weight", type=float, default=0.0, help="weight of the opponent's reply as a target")
     parser.add_argument("--soft-weight", type=float, default=0.0, help="weight of the softened policy target")
-    parser.add_argument("--loss-sampling", type=float, default=0.0, help="as `distill.train --loss-sampling`, in nats")
+    parser.add_argument(
+        "--loss-sampling", type=float, default=0.0, help="draw boards below this divergence less often, in nats"
+    )
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
