@@ -1,17 +1,24 @@
 """Packed boards labelled by a network's policy and value: a large network teaches a small one.
 
     python -m experiments.taught --network models/wide-lines --out data/taught
+    python -m experiments.taught --network pillar-large --student models/student --out data/student-games
 
 Boards and how their games ended stay. The network's labels lack the chance and the habits of single searches, and a
 small network can learn more from them (Hinton, Vinyals, Dean: Distilling the Knowledge in a Neural Network, 2015).
+
+With `--student`, the boards are those of new games: the student moves first and plays its best move, the replies are
+drawn from the network's policy. So the student learns what to do in the positions that it reaches itself (Ross, Gordon,
+Bagnell: A Reduction of Imitation Learning and Structured Prediction to No-Regret Online Learning, 2011).
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distill import networks
 from distill.common import Progress, UserError
@@ -19,19 +26,32 @@ from distill.datasets import packed
 from distill.game import encoding, outputs, rules
 from distill.games import reader
 from distill.networks import finding
+from distill.players.names import make
+from distill.players.player import Choices, Player, checked_choices, draw_by, seeds_for
 
 AT_ONCE = 1 << 14
 """Boards evaluated between two steps of the progress bar."""
+BATCH = 1024
+"""Boards that a player sees at once."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("data/reference/labels-200"), help="[%(default)s]")
     parser.add_argument("--network", required=True, help="a network with a value head, by name, folder or file")
+    parser.add_argument("--student", help="a player; label the boards of its games in place of --data")
+    parser.add_argument("--games", type=int, default=30_000, help="of the student [%(default)s]")
+    parser.add_argument("--temperature", type=float, default=1.5, help="of the policy that replies [%(default)s]")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     try:
-        teach(arguments.data, arguments.network, arguments.out)
+        if arguments.student:
+            players = make(arguments.student, fast=True), make(arguments.network, fast=True)
+            boards = play(*players, arguments.games, arguments.temperature, arguments.seed)
+            packed.write_labels(*boards, arguments.out)
+        else:
+            teach(arguments.data, arguments.network, arguments.out)
     except UserError as error:
         parser.error(str(error))
 
@@ -54,12 +74,50 @@ def teach(data: Path, network: str | Path, out: Path) -> None:
             here = slice(first, first + AT_ONCE)
             logits, value = outputs.evaluation(teacher(current[here], mask[here]), mask[here])
             logits = np.where(rules.legal_mask(mask[here]), logits, -np.inf)
-            shares = np.exp(logits - logits.max(1, keepdims=True))  # the largest is 1
-            visits.append(np.rint(packed.MOST_VISITS * shares).astype(np.int64))
+            visits.append(_visits(np.exp(logits - logits.max(1, keepdims=True))))
             values.append(value)
             progress.advance(len(value))
     boards = encoding.boards(current, mask)
     packed.write_labels(boards, np.concatenate(visits), np.concatenate(values), out, outcome=outcome)
+
+
+def play(
+    student: Player, network: Player, games: int, temperature: float, seed: int
+) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.float64]]:
+    """A student's games as first mover, with the labels of a network that has a value head.
+
+    Returns, for `packed.write_labels`, the distinct boards int8 (B, 6, 7), visits int64 (B, 7) and values (B,).
+    """
+    current = mask = np.zeros(games, np.uint64)
+    number = np.arange(games)
+    labelled: list[tuple[Any, ...]] = []
+    while len(mask):
+        stones = len(labelled)
+        keys, place = np.unique(current + mask, return_inverse=True)
+        labels = _choices(network, keys)
+        policy, value = (np.concatenate([getattr(part, name) for part in labels]) for name in ("policy", "value"))
+        labelled.append((encoding.boards(*rules.from_keys(keys)), _visits(policy), value))
+        if stones % 2 == 0:
+            moves = np.concatenate([part.moves for part in _choices(student, keys)])[place]
+        else:
+            moves = draw_by(policy[place] ** (1 / temperature), seeds_for(seed, number, stones))
+        stone = rules.landing(mask)[np.arange(len(mask)), moves]
+        going_on = ~rules.has_four(current | stone) & (mask | stone != rules.FULL_BOARD)
+        print(f"{stones} stones: {len(keys):,} boards, {(~going_on).sum():,} games end", flush=True)
+        current, mask, number = (current ^ mask)[going_on], (mask | stone)[going_on], number[going_on]
+    boards, visits, values = (np.concatenate(column) for column in zip(*labelled, strict=True))
+    return boards, visits, values
+
+
+def _choices(player: Player, keys: NDArray[np.uint64]) -> list[Choices]:
+    """A player's choices on any number of boards, in batches."""
+    batches = [keys[start : start + BATCH] for start in range(0, len(keys), BATCH)]
+    return [checked_choices(player, *rules.from_keys(batch), seeds_for(0, batch)) for batch in batches]
+
+
+def _visits(policy: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+    """Visits (B, 7), the most of a board packed.MOST_VISITS, in proportion to the policy."""
+    return np.rint(packed.MOST_VISITS * policy / policy.max(1, keepdims=True)).astype(np.int64)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""A packed table that a network labels: the boards stay, visits and value are what the network says of each."""
+"""A packed table that a network labels: the boards stay, visits and value are what the network says of each.
+
+A student's games: it plays its best moves, the network labels every board.
+"""
 
 from pathlib import Path
 
@@ -9,9 +12,11 @@ from helpers import make_games, write_games
 from distill import prepare
 from distill.common import UserError, file_hash
 from distill.datasets import packed
-from distill.game import encoding
+from distill.game import encoding, rules
 from distill.games import reader
 from distill.networks import saved
+from distill.players.names import make
+from distill.players.player import checked_choices
 from experiments import taught
 
 COLUMNS = ("current", "mask", "outcome", "visits", "value")
@@ -22,6 +27,13 @@ def rows_of(folder: Path) -> dict[str, np.ndarray]:
     reader.verify([run])
     parts = [reader.read(shard, COLUMNS) for shard in run.shards]
     return {name: np.concatenate([rows[name] for rows in parts]) for name in COLUMNS}
+
+
+def check_labels(network: Path, boards: np.ndarray, visits: np.ndarray, value: np.ndarray) -> None:
+    said = saved.predict_with(saved.load_core(network / "best.keras"))(boards)
+    half = 0.6  # of a step, for the two forms of the arithmetic differ
+    assert np.abs(visits / 255 - said["policy"] / said["policy"].max(1, keepdims=True)).max() < half / 255
+    assert np.abs(value - said["value"]).max() < half / 127
 
 
 def test_a_network_labels_every_board(tmp_path, monkeypatch):
@@ -36,12 +48,7 @@ def test_a_network_labels_every_board(tmp_path, monkeypatch):
         assert np.array_equal(before[name], after[name]), name
     assert len(list(Path("out").glob("shard-*.parquet"))) > 2
 
-    core = saved.load_core(network / "best.keras")
-    said = saved.predict_with(core)(encoding.boards(before["current"], before["mask"]))
-    policy, value = said["policy"], said["value"]
-    half = 0.6  # of a step, for the two forms of the arithmetic differ
-    assert np.abs(after["visits"] / 255 - policy / policy.max(1, keepdims=True)).max() < half / 255
-    assert np.abs(after["value"] - value).max() < half / 127
+    check_labels(network, encoding.boards(before["current"], before["mask"]), after["visits"], after["value"])
 
     files = {path.name: file_hash(path) for path in Path("out").glob("shard-*.parquet")}
     (Path("out") / "manifest.json").unlink()  # as a killed run leaves it
@@ -49,3 +56,21 @@ def test_a_network_labels_every_board(tmp_path, monkeypatch):
     assert {path.name: file_hash(path) for path in Path("out").glob("shard-*.parquet")} == files
     with pytest.raises(UserError, match="no value head"):
         taught.teach(Path("boards"), cnn, Path("out"))
+
+
+def test_a_student_plays_its_best_moves_and_a_network_labels_every_board():
+    student = make("cnn", fast=True)
+    boards, visits, value = taught.play(student, make("pillar", fast=True), games=40, temperature=1.5, seed=1)
+    check_labels(Path("models/reference/pillar"), boards, visits, value)
+
+    current, mask = encoding.bitboards(boards)
+    stones = np.bitwise_count(mask)
+    assert len(np.unique(current + mask)) == len(mask)
+    own = stones % 2 == 0
+    moves = checked_choices(student, current[own], mask[own], current[own]).moves
+    stone = rules.landing(mask[own])[np.arange(own.sum()), moves]
+    after = (current[own] ^ mask[own]) + (mask[own] | stone)
+    assert np.isin((current + mask)[~own], after).all()
+    assert stones.max() > 20
+    again = taught.play(student, make("pillar", fast=True), games=40, temperature=1.5, seed=1)
+    assert all(np.array_equal(first, second) for first, second in zip((boards, visits, value), again, strict=True))
