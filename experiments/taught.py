@@ -45,8 +45,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
+    if arguments.games < 1 or not arguments.temperature > 0:
+        parser.error("--games must be at least 1, --temperature above 0")
     try:
         if arguments.student:
+            packed.require(arguments.out)
             players = make(arguments.student, fast=True), make(arguments.network, fast=True)
             boards = play(*players, arguments.games, arguments.temperature, arguments.seed)
             packed.write_labels(*boards, arguments.out)
@@ -86,7 +89,8 @@ def play(
 ) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.float64]]:
     """A student's games as first mover, with the labels of a network that has a value head.
 
-    Returns, for `packed.write_labels`, the distinct boards int8 (B, 6, 7), visits int64 (B, 7) and values (B,).
+    Returns, for `packed.write_labels`, the distinct boards int8 (B, 6, 7), visits int64 (B, 7) and values (B,). Raises
+    UserError for a network without a value head.
     """
     current = mask = np.zeros(games, np.uint64)
     number = np.arange(games)
@@ -95,6 +99,8 @@ def play(
         stones = len(labelled)
         keys, place = np.unique(current + mask, return_inverse=True)
         labels = _choices(network, keys)
+        if labels[0].policy is None or labels[0].value is None:
+            raise UserError(f"{network.name}: only a network with a value head can label boards")
         policy, value = (np.concatenate([getattr(part, name) for part in labels]) for name in ("policy", "value"))
         labelled.append((encoding.boards(*rules.from_keys(keys)), _visits(policy), value))
         if stones % 2 == 0:

@@ -74,3 +74,5 @@ def test_a_student_plays_its_best_moves_and_a_network_labels_every_board():
     assert stones.max() > 20
     again = taught.play(student, make("pillar", fast=True), games=40, temperature=1.5, seed=1)
     assert all(np.array_equal(first, second) for first, second in zip((boards, visits, value), again, strict=True))
+    with pytest.raises(UserError, match="cnn: only a network with a value head"):
+        taught.play(student, student, games=1, temperature=1.5, seed=1)
