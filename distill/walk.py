@@ -45,6 +45,9 @@ class WalkConfig(cli.Settings):
         "best", "the opponent's moves: best ones by the solver, or all legal ones"
     )
     most_stones: int = cli.setting(CELLS, "number of stones at which --replies all stops (0–42)")
+    symmetric: bool = cli.setting(
+        False, "with --replies all, evaluate a board and its mirror image once; for players such as pillar"
+    )
     workers: int = cli.setting(cores(), "processes for the player's moves and the solver")
     out: Path | None = cli.setting(None, "folder for walk.json and the layers; default: models/walk-REPLIES")
     restart: bool = cli.setting(False, "delete what the folder holds of a walk and start from scratch")
@@ -102,7 +105,7 @@ def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
 
 def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
     """Enumerate every legal reply; returns what `walk.json` holds, and the result in words."""
-    tree = walk.Enumeration(out, walk.chooser(config.player[0], config.workers))
+    tree = walk.Enumeration(out, walk.chooser(config.player[0], config.workers, symmetric=config.symmetric))
     layers = []
     for layer in tree.run(config.most_stones):
         layers.append(layer)

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import DataError, Progress, cores, write_atomically
+from distill.common import DataError, Progress, UserError, cores, write_atomically
 from distill.common.workers import spread
 from distill.game.rules import (
     CELLS,
@@ -33,6 +33,7 @@ from distill.game.rules import (
     EMPTY,
     FULL_BOARD,
     Position,
+    canonicalise,
     from_keys,
     has_four,
     landing,
@@ -50,6 +51,10 @@ Layer: TypeAlias = dict[str, int]
 
 BATCH = 1024
 """Boards a network evaluates at once; the last batch is padded with the empty board."""
+NEAR = 2e-3
+"""Margin between two moves below which rounding may order them differently in a mirrored board: it moves a margin by
+about 1e-5."""
+CHECKED = 64
 CHUNK = 1 << 16
 """Positions between two writes of a layer's moves: a killed run loses some ten seconds."""
 EXPAND = 1 << 18
@@ -58,13 +63,35 @@ EXPAND = 1 << 18
 # The player's moves ---------------------------------------------------------------------------------------------------
 
 
-def chooser(name: str, workers: int) -> Choose:
-    """The player of that name as a function of positions, spread over processes; the same for any number of them."""
+def chooser(name: str, workers: int, *, symmetric: bool = False) -> Choose:
+    """The player of that name as a function of positions, spread over processes; the same for any number of them.
+
+    With `symmetric`, a board and its mirror image are evaluated once, so a call with both takes half the time. Where
+    two moves are nearly level (NEAR), and in one of CHECKED mirrored boards, the player is asked again. The function
+    then raises UserError if the player's moves in a board and in its mirror image are not mirror images.
+    """
+
+    def ask(keys: Keys) -> list[NDArray[Any]]:
+        """Moves (B,) and margins (B,)."""
+        tasks = [(name, keys[start : start + BATCH]) for start in range(0, len(keys), BATCH)]
+        results = spread(_moves, tasks, workers if len(tasks) > 1 else 1)
+        return [np.concatenate(parts) for parts in zip(*results, strict=True)]
 
     def choose(current: Keys, mask: Keys) -> NDArray[np.integer[Any]]:
-        starts = range(0, len(current), BATCH)
-        tasks = ((name, current[start : start + BATCH], mask[start : start + BATCH]) for start in starts)
-        return np.concatenate([*spread(_moves, tasks, workers if len(starts) > 1 else 1)])
+        if not symmetric:
+            return ask(current + mask)[0]
+        one_current, one_mask, mirrored = canonicalise(current, mask)
+        keys, of_pair = np.unique(one_current + one_mask, return_inverse=True)
+        moves, margins = (result[of_pair.reshape(-1)] for result in ask(keys))
+        moves[mirrored] = COLUMNS - 1 - moves[mirrored]
+        near = mirrored & (margins < NEAR)
+        again = np.union1d(np.flatnonzero(near), np.flatnonzero(mirrored)[::CHECKED])
+        if len(again):
+            own, _ = ask((current + mask)[again])
+            if (own != moves[again])[~near[again]].any():
+                raise UserError(f"{name}: its move in a mirrored board is not the mirrored move; omit --symmetric")
+            moves[again] = own
+        return moves
 
     return choose
 
@@ -75,12 +102,18 @@ def player(name: str) -> Player:
     return make(name, fast=True)
 
 
-def _moves(name: str, current: Keys, mask: Keys) -> NDArray[np.int64]:
-    """The moves in at most BATCH positions, always evaluated in batches of this size."""
-    padding = (0, BATCH - len(current))
-    seeds = seeds_for(0, np.pad(current + mask, padding))
-    choices = checked_choices(player(name), np.pad(current, padding), np.pad(mask, padding), seeds)
-    return choices.moves[: len(current)]
+def _moves(name: str, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The moves in at most BATCH positions, always evaluated in batches of this size, and their margins.
+
+    A margin is log(p1 / p2) of the two most probable moves; 0 for a player without a policy.
+    """
+    current, mask = from_keys(np.pad(keys, (0, BATCH - len(keys))))
+    choices = checked_choices(player(name), current, mask, seeds_for(0, current + mask))
+    if choices.policy is None:
+        return choices.moves[: len(keys)], np.zeros(len(keys))
+    second, first = np.sort(choices.policy, axis=1)[: len(keys), -2:].T
+    with np.errstate(divide="ignore"):  # one legal move
+        return choices.moves[: len(keys)], np.log(first / second)
 
 
 # One move and its replies ---------------------------------------------------------------------------------------------
@@ -247,14 +280,17 @@ class Enumeration:
     def _choose_moves(self, stones: int, keys: Keys) -> None:
         """Let the player choose where the layer's file lacks moves."""
         moves = self.moves(stones, len(keys))
-        chunks = [slice(start, start + CHUNK) for start in range(0, len(keys), CHUNK)]
+        # Boards next to their mirror images, for a player that evaluates one of the two.
+        current, mask, _ = canonicalise(*from_keys(keys))
+        order = np.argsort(current + mask)
+        chunks = [order[start : start + CHUNK] for start in range(0, len(keys), CHUNK)]
         todo = [chunk for chunk in chunks if (moves[chunk] < 0).any()]
-        done = len(keys) - sum(len(keys[chunk]) for chunk in todo)
+        done = len(keys) - sum(map(len, todo))
         with Progress(len(keys), "positions", done) as progress:
             for chunk in todo:
                 moves[chunk] = self.choose(*from_keys(keys[chunk]))
                 moves.flush()  # a killed run keeps it
-                progress.advance(len(keys[chunk]), f"{stones} stones")
+                progress.advance(len(chunk), f"{stones} stones")
 
     def _expand(self, stones: int, keys: Keys) -> Layer:
         """Write the next layer and count what ended in this one."""

@@ -4,6 +4,8 @@
 - Backed-up results and blunders are those of plain recursion.
 - Lost and drawn lines follow the rules and the player's moves, one for each last reply.
 - A killed enumeration resumes to the same files.
+- For a symmetric player, one evaluation of a board and its mirror image gives the same layers and moves; others are
+  refused.
 - Best replies: positions, lost lines and the share won are those of plain recursion.
 - The command refuses another player's folder, and a damaged network before it deletes anything.
 """
@@ -131,6 +133,30 @@ def test_a_killed_enumeration_resumes_to_the_same_files(tree, tmp_path, monkeypa
     list(walk.Enumeration(tmp_path, choose).run(most_stones=8))
     whole = state(tree.folder)
     assert {name: whole[name] for name in state(tmp_path)} == state(tmp_path)
+
+
+def test_boards_and_their_mirror_images_are_evaluated_once(tmp_path, monkeypatch, capsys):
+    evaluated = 0
+
+    def counted(name: str, keys: walk.Keys) -> tuple[np.ndarray, np.ndarray]:
+        nonlocal evaluated
+        evaluated += len(keys)
+        return moves(name, keys)
+
+    moves = walk._moves
+    monkeypatch.setattr(walk, "_moves", counted)
+    flags = ["pillar", "--replies", "all", "--most-stones", "12", "--workers", "1"]
+    assert command.main([*flags, "--out", str(tmp_path / "each")]) == 0
+    each = evaluated
+    assert command.main([*flags, "--symmetric", "--out", str(tmp_path / "once")]) == 0
+    assert evaluated - each < 0.55 * each
+    layers = {name: content for name, content in state(tmp_path / "each").items() if name.endswith(".npy")}
+    assert len(layers) == 15
+    assert {name: state(tmp_path / "once")[name] for name in layers} == layers
+    for player in ("cnn", "random"):  # both with other moves in mirrored boards; the second has no policy
+        found = command.main([player, *flags[1:], "--symmetric", "--out", str(tmp_path / player)])
+        error = capsys.readouterr().err
+        assert (found, "omit --symmetric" in error) == ((1, True) if player == "cnn" else (0, False))
 
 
 def test_best_replies_are_those_of_plain_recursion():
