@@ -7,8 +7,9 @@ In: a player whose move depends on the position alone, such as a network. Out: p
 `walk.json` in `--out`, by default `models/walk-best` or `models/walk-all`. `--replies best` also lists the moves that
 give the win away, with the lines that lead there. `--replies all` uses no solver and lists a game for each reply that
 wins for the opponent or draws; `--out` then holds each layer's positions and moves. If that enumeration is complete and
-has no game that is lost or drawn, the player weakly solves the game. Networks run in ONNX Runtime where it is
-installed, in batches of fixed size, so that a move does not depend on the rest of the batch.
+has no game that is lost or drawn, the player weakly solves the game. `--symmetric` halves the time for a network that
+mirrors its moves with the board by design, as `pillar` does. Networks run in ONNX Runtime where it is installed, in
+batches of fixed size, so that a move does not depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class WalkConfig(cli.Settings):
     )
     most_stones: int = cli.setting(CELLS, "number of stones at which --replies all stops (0–42)")
     symmetric: bool = cli.setting(
-        False, "with --replies all, evaluate a board and its mirror image once; for players such as pillar"
+        False, "with --replies all, evaluate one of a board and its mirror image; for networks such as pillar"
     )
     workers: int = cli.setting(cores(), "processes for the player's moves and the solver")
     out: Path | None = cli.setting(None, "folder for walk.json and the layers; default: models/walk-REPLIES")

@@ -289,10 +289,10 @@ def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> NetworkEv
     from distill.networks.evaluator import NetworkEvaluator
 
     core: keras.Model = saved.load_core(network)
-    key = (seat, core.to_json(), config.precision, config.lanes)
+    key = (seat, core.to_json(), config.precision, config.games)
     # The next network of the same layers takes the place of the last one.
     if key in _EVALUATORS:
         _EVALUATORS[key].take_weights(core)
     else:
-        _EVALUATORS[key] = NetworkEvaluator(core, config.precision)
+        _EVALUATORS[key] = NetworkEvaluator(core, config.precision, most=config.games)
     return _EVALUATORS[key]

@@ -41,7 +41,8 @@ LARGE = 1 << 14
 """Largest number of boards per call on an accelerator, and with JAX; `--lanes` decides how many there are."""
 
 STEADY = 16
-"""Boards of the only size in float32: four fifths as fast as 64, and a third of the time where few are evaluated."""
+"""Boards of the only size in float32, unless a search never has so many: four fifths as fast as 64, and a third of the
+time where few are evaluated."""
 
 Bitboards = NDArray[np.uint64]
 Results = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -53,13 +54,15 @@ class NetworkEvaluator:
     Args:
       core: the network, with a value head; its weights are copied. Raises UserError for one without.
       precision: of the trunk's arithmetic.
+      most: boards that the search evaluates at once, where they are few.
     """
 
-    def __init__(self, core: keras.Model, precision: networks.Precision = "float32") -> None:
+    def __init__(self, core: keras.Model, precision: networks.Precision = "float32", most: int = STEADY) -> None:
         heads.require_value(core, networks.arch_of(core))
         self._fast = fast_copy(core) if precision == "float32" else None
         self.network = whole_board.for_inference(self._fast) if self._fast else copy(core, _trunk_in_bfloat16)
-        self._size = (STEADY if _compiles() else STEP) if self._fast and networks.on_cpu() else None
+        steady = min(STEADY, 1 << (most - 1).bit_length()) if _compiles() else STEP
+        self._size = steady if self._fast and networks.on_cpu() else None
         self._batch = self._size or (BATCH if networks.on_cpu() else LARGE)
         self._graphs: dict[int, Callable[[Any], Any]] = {}
         self.take_weights(core)
