@@ -68,7 +68,7 @@ def chooser(name: str, workers: int, *, symmetric: bool = False) -> Choose:
     """The player of that name as a function of positions, spread over processes; the same for any number of them.
 
     With `symmetric`, a board and its mirror image are evaluated once, so a call with both takes half the time. Where
-    two moves are nearly level (NEAR), and in one of CHECKED mirrored boards, the player is asked again. The function
+    two moves are nearly equal (NEAR), and in one of CHECKED mirrored boards, the player is asked again. The function
     then raises UserError if the player's moves in a board and in its mirror image are not mirror images.
     """
 

@@ -41,8 +41,8 @@ LARGE = 1 << 14
 """Largest number of boards per call on an accelerator, and with JAX; `--lanes` decides how many there are."""
 
 STEADY = 16
-"""Boards of the only size in float32, unless a search never has so many: four fifths as fast as 64, and a third of the
-time where few are evaluated."""
+"""Boards evaluated at once in float32, fewer in runs of fewer games: four fifths as fast as 64, and a third of the time
+where few are evaluated."""
 
 Bitboards = NDArray[np.uint64]
 Results = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -54,7 +54,7 @@ class NetworkEvaluator:
     Args:
       core: the network, with a value head; its weights are copied. Raises UserError for one without.
       precision: of the trunk's arithmetic.
-      most: boards that the search evaluates at once, where they are few.
+      most: boards that the search evaluates at once, where these are fewer than STEADY.
     """
 
     def __init__(self, core: keras.Model, precision: networks.Precision = "float32", most: int = STEADY) -> None:
