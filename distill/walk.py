@@ -47,7 +47,7 @@ class WalkConfig(cli.Settings):
     )
     most_stones: int = cli.setting(CELLS, "number of stones at which --replies all stops (0–42)")
     symmetric: bool = cli.setting(
-        False, "with --replies all, evaluate one of a board and its mirror image; for networks such as pillar"
+        False, "with --replies all, evaluate a board and its mirror image once; for networks such as pillar"
     )
     workers: int = cli.setting(cores(), "processes for the player's moves and the solver")
     out: Path | None = cli.setting(None, "folder for walk.json and the layers; default: models/walk-REPLIES")

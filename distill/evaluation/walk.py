@@ -55,7 +55,7 @@ NEAR = 2e-3
 """Margin between two moves below which rounding may order them differently in a mirrored board: it moved small
 margins by 2e-5 at most."""
 CHECKED = 64
-"""One in so many mirrored boards is evaluated again, which finds players that are not symmetric."""
+"""In one of so many pairs both boards are evaluated, which finds players that are not symmetric."""
 CHUNK = 1 << 16
 """Positions between two writes of a layer's moves: a killed run loses some ten seconds."""
 EXPAND = 1 << 18
@@ -67,9 +67,9 @@ EXPAND = 1 << 18
 def chooser(name: str, workers: int, *, symmetric: bool = False) -> Choose:
     """The player of that name as a function of positions, spread over processes; the same for any number of them.
 
-    With `symmetric`, a board and its mirror image are evaluated once, so a call with both takes half the time. Where
-    two moves are nearly equal (NEAR), and in one of CHECKED mirrored boards, the player is asked again. The function
-    then raises UserError if the player's moves in a board and in its mirror image are not mirror images.
+    With `symmetric`, a board and its mirror image are evaluated once: the player's move in one, mirrored, is its move in
+    the other. Both are evaluated where the two best moves are nearly equal (NEAR), and in one of CHECKED pairs, where
+    the function raises UserError if the moves do not mirror each other.
     """
 
     def ask(keys: Keys) -> list[NDArray[Any]]:
