@@ -67,8 +67,8 @@ EXPAND = 1 << 18
 def chooser(name: str, workers: int, *, symmetric: bool = False) -> Choose:
     """The player of that name as a function of positions, spread over processes; the same for any number of them.
 
-    With `symmetric`, a board and its mirror image are evaluated once: the player's move in one, mirrored, is its move in
-    the other. Both are evaluated where the two best moves are nearly equal (NEAR), and in one of CHECKED pairs, where
+    With `symmetric`, a board and its mirror image are evaluated once: the move in one, mirrored, is the move in the
+    other. Both are evaluated where the two best moves are nearly equal (NEAR), and in one of CHECKED pairs, where
     the function raises UserError if the moves do not mirror each other.
     """
 
