@@ -8,7 +8,9 @@ small network can learn more from them (Hinton, Vinyals, Dean: Distilling the Kn
 
 With `--student`, the boards are those of new games: the student moves first and plays its best move, the replies are
 drawn from the network's policy. So the student learns what to do in the positions that it reaches itself (Ross, Gordon,
-Bagnell: A Reduction of Imitation Learning and Structured Prediction to No-Regret Online Learning, 2011).
+Bagnell: A Reduction of Imitation Learning and Structured Prediction to No-Regret Online Learning, 2011). `--out` then
+has up to 16 folders: folder n holds the boards that at least n² games reach. With `train --data OUT/* --count-weights
+count` a board thus weighs the root of its games.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ AT_ONCE = 1 << 14
 """Boards evaluated between two steps of the progress bar."""
 BATCH = 1024
 """Boards that a player sees at once."""
+MOST_WEIGHT = 16
+"""Folders that a board of many games is written to."""
 
 
 def main() -> None:
@@ -49,10 +53,15 @@ def main() -> None:
         parser.error("--games must be at least 1, --temperature above 0")
     try:
         if arguments.student:
-            packed.require(arguments.out)
+            folders = {weight: arguments.out / f"{weight:02}" for weight in range(1, MOST_WEIGHT + 1)}
+            for folder in (arguments.out, *folders.values()):
+                packed.require(folder)
             players = make(arguments.student, fast=True), make(arguments.network, fast=True)
-            boards = play(*players, arguments.games, arguments.temperature, arguments.seed)
-            packed.write_labels(*boards, arguments.out)
+            boards, visits, value, games = play(*players, arguments.games, arguments.temperature, arguments.seed)
+            for weight, folder in folders.items():
+                often = games >= weight**2
+                if often.any():
+                    packed.write_labels(boards[often], visits[often], value[often], folder)
         else:
             teach(arguments.data, arguments.network, arguments.out)
     except UserError as error:
@@ -86,23 +95,23 @@ def teach(data: Path, network: str | Path, out: Path) -> None:
 
 def play(
     student: Player, network: Player, games: int, temperature: float, seed: int
-) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """A student's games as first mover, with the labels of a network that has a value head.
 
-    Returns, for `packed.write_labels`, the distinct boards int8 (B, 6, 7), visits int64 (B, 7) and values (B,). Raises
-    UserError for a network without a value head.
+    Returns the distinct boards int8 (B, 6, 7), visits int64 (B, 7), values (B,) and the number of games that reach each
+    board int64 (B,). Raises UserError for a network without a value head.
     """
     current = mask = np.zeros(games, np.uint64)
     number = np.arange(games)
     labelled: list[tuple[Any, ...]] = []
     while len(mask):
         stones = len(labelled)
-        keys, place = np.unique(current + mask, return_inverse=True)
+        keys, place, reached = np.unique(current + mask, return_inverse=True, return_counts=True)
         labels = _choices(network, keys)
         if labels[0].policy is None or labels[0].value is None:
             raise UserError(f"{network.name}: only a network with a value head can label boards")
         policy, value = (np.concatenate([getattr(part, name) for part in labels]) for name in ("policy", "value"))
-        labelled.append((encoding.boards(*rules.from_keys(keys)), _visits(policy), value))
+        labelled.append((encoding.boards(*rules.from_keys(keys)), _visits(policy), value, reached))
         if stones % 2 == 0:
             moves = np.concatenate([part.moves for part in _choices(student, keys)])[place]
         else:
@@ -111,8 +120,8 @@ def play(
         going_on = ~rules.has_four(current | stone) & (mask | stone != rules.FULL_BOARD)
         print(f"{stones} stones: {len(keys):,} boards, {(~going_on).sum():,} games end", flush=True)
         current, mask, number = (current ^ mask)[going_on], (mask | stone)[going_on], number[going_on]
-    boards, visits, values = (np.concatenate(column) for column in zip(*labelled, strict=True))
-    return boards, visits, values
+    boards, visits, values, reached = (np.concatenate(column) for column in zip(*labelled, strict=True))
+    return boards, visits, values, reached
 
 
 def _choices(player: Player, keys: NDArray[np.uint64]) -> list[Choices]:
