@@ -1,6 +1,6 @@
 """What every command needs: settings as flags, one-line errors, progress, atomic files, locks, versions."""
 
-from distill.common.errors import DataError, Interrupted, OutputError, UserError, first_line, shortened
+from distill.common.errors import DataError, Interrupted, OutputError, UserError, first_line, listed, shortened
 from distill.common.files import (
     behind_links,
     canonical_json,
@@ -15,7 +15,6 @@ from distill.common.progress import Progress, duration, say, say_once
 
 __all__ = [
     "DataError", "Interrupted", "OutputError", "Progress", "UserError", "behind_links", "canonical_json", "cores",
-    "duration",
-    "file_hash", "first_line", "json_bytes", "read_object", "say", "say_once", "shortened", "write_atomically",
-    "write_json",
+    "duration", "file_hash", "first_line", "json_bytes", "listed", "read_object", "say", "say_once", "shortened",
+    "write_atomically", "write_json",
 ]  # fmt: skip

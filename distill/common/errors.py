@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 
 class UserError(Exception):
@@ -40,6 +41,11 @@ def shortened(word: object) -> str:
     """A user's text for a message, cut if it is too long for a path."""
     text = str(word)
     return text if len(text) <= 300 else f"{text[:80]}…"
+
+
+def listed(names: Sequence[object]) -> str:
+    """Names for a message: all, or the first three and how many more there are."""
+    return ", ".join(map(str, names if len(names) <= 4 else (*names[:3], f"{len(names) - 3} more")))
 
 
 def first_line(error: BaseException) -> str:

@@ -36,7 +36,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.common import DataError, Progress, UserError, canonical_json, file_hash, provenance, say
+from distill.common import DataError, Progress, UserError, canonical_json, file_hash, listed, provenance, say
 from distill.common.folders import all_visible, clear, locked
 from distill.datasets.canonical import canonical, excluded_keys, merged
 from distill.games import reader, schema
@@ -64,7 +64,7 @@ class Prepared:
 
     def summary(self, data: Sequence[Path]) -> str:
         """The line that says which tables are used, and whether they were made now."""
-        return f"{self.folder}: {'reused' if self.reused else 'prepared'} tables of {', '.join(map(str, data))}"
+        return f"{self.folder}: {'reused' if self.reused else 'prepared'} tables of {listed(data)}"
 
 
 def prepare(
@@ -106,7 +106,7 @@ def prepare(
     with locked(folder, wait=True):
         if not restart and (meanwhile := _finished(folder, inputs)):
             return meanwhile
-        say(f"preparing tables of {', '.join(str(run.folder) for run in runs)}")
+        say(f"preparing tables of {listed([run.folder for run in runs])}")
         rows, counts = _read(runs, validation_fraction, excluded)
         tables, of_boards = _merge(rows)
         # Without the manifest, old and new tables side by side are not complete.

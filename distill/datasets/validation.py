@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import provenance
+from distill.common import listed, provenance
 from distill.datasets.batching import Examples
 from distill.datasets.canonical import board_keys
 from distill.games import schema
@@ -31,7 +31,7 @@ def validation_rows(folders: Sequence[Path], fraction: float) -> tuple[str, RawR
         # Another teacher's labels would measure the difference of the teachers, and known games what was memorised.
         if all(_teacher(run) == _teacher(shipped) and run["run"] != shipped["run"] for run in given):
             return "data/reference/validation", raw_rows([reference / "validation"], None, 0)
-    return f"the validation split of {', '.join(map(str, folders))}", raw_rows(folders, schema.VALIDATION, fraction)
+    return f"the validation split of {listed(folders)}", raw_rows(folders, schema.VALIDATION, fraction)
 
 
 def _teacher(manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from distill.common import Progress, UserError, cli, say, streams
+from distill.common import Progress, UserError, cli, listed, say, streams
 from distill.common.cli import check, setting
 
 
@@ -204,3 +204,8 @@ def test_closed_streams_and_broken_pipes_are_no_errors(line, code, out, err):
 def test_a_library_that_cannot_be_loaded_is_not_taken_for_a_full_output():
     with pytest.raises(OSError, match="libllvmlite"):
         streams.guarded(lambda: ctypes.CDLL("libllvmlite.so.missing").x)
+
+
+def test_a_message_lists_at_most_four_names():
+    assert listed([*"abcd"]) == "a, b, c, d"
+    assert listed([*"abcdef"]) == "a, b, c, 3 more"
