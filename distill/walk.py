@@ -60,6 +60,8 @@ class WalkConfig(cli.Settings):
         names.check(self.player[0])
         cli.check_within(self, f"[0, {CELLS}]", "most_stones")
         cli.check_within(self, "[1, inf)", "workers")
+        if self.replies == "best" and (self.symmetric or self.most_stones != CELLS):
+            raise ValueError("--symmetric and --most-stones need --replies all")
 
 
 PRESETS: cli.Presets = {

@@ -157,6 +157,8 @@ def test_boards_and_their_mirror_images_are_evaluated_once(tmp_path, monkeypatch
         found = command.main([player, *flags[1:], "--symmetric", "--out", str(tmp_path / player)])
         error = capsys.readouterr().err
         assert (found, "omit --symmetric" in error) == ((1, True) if player == "cnn" else (0, False))
+    assert command.main(["pillar", "--symmetric"]) == 2
+    assert "need --replies all" in capsys.readouterr().err
 
 
 def test_best_replies_are_those_of_plain_recursion():
