@@ -62,6 +62,8 @@ def spread(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], worke
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
+    # With psutil installed, loky replaces a worker that has grown by 300 MB, and its tasks go on.
+    warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
     parallel = Parallel(n_jobs=workers, return_as="generator", initializer=_start, initargs=(os.getpid(),))
     try:
         yield from parallel(delayed(function)(*task) for task in tasks)
