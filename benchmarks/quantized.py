@@ -3,16 +3,18 @@
     pip install -e ".[onnx,litert]"
     python benchmarks/quantized.py                       # the networks that ship
     python benchmarks/quantized.py models/cnn --boards 1000
-    python -m distill.export pillar-large --formats onnx,onnx-int8 --out large && python benchmarks/quantized.py large
+    python -m distill.export pillar-large --formats onnx,onnx-int8 --out large
+    python benchmarks/quantized.py pillar large
 
-Times are for one board at a time on one thread, the median over calls that alternate between both files, so other load
-on the machine affects both. Losses are in points, paired, against the float file of the same runtime, on boards of the
+Times are for one board at a time on one thread, the median over calls that alternate between all files, so other load
+on the machine affects all. Losses are in points, paired, against the float file of the same runtime, on boards of the
 dev half of `midgame` and `heldout` that were not used to find ranges, as stored and mirrored; negative is better.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -23,6 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from distill.common import UserError
 from distill.exporters import quantized
 from distill.exporters.formats import FORMATS
 from distill.networks import finding
@@ -63,34 +66,43 @@ def milliseconds(files: list[Choose], boards: Any) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("models", nargs="*", type=Path, help="folders of networks; none: those that ship")
+    parser.add_argument("models", nargs="*", help="networks by name or folder; none: those that ship")
     parser.add_argument("--boards", type=int, help="largest number of boards of each set")
     arguments = parser.parse_args()
     shipped = finding.networks(finding.places(), (finding.EXPORTED,))
-    models = arguments.models or [place for name, place in shipped.items() if name.startswith(finding.REFERENCE)]
+    models = arguments.models or [str(place) for name, place in shipped.items() if name.startswith(finding.REFERENCE)]
 
     _, boards = quantized.graded_boards()
     if arguments.boards:
         kept = [np.flatnonzero(boards.set == name)[: arguments.boards] for name in boards.sets]
         boards = boards[np.concatenate(kept)]
     both = quantized.with_mirrors(boards)
-    print(f"{'file':<34}{'KB':>14}{'ms a board':>16}  lost: optimal, outcome, by set")
+    pairs: list[tuple[Path, Path]] = []
     for model in models:
+        try:
+            place = Path(model) if Path(model).is_dir() else finding.network_file(model).parent
+        except UserError as error:
+            parser.error(str(error))
         for name, format in FORMATS.items():
-            small = model / finding.PUBLISHED / format.file
-            floating = small.with_name(FORMATS[name.removesuffix("-int8")].file)
-            if not (format.int8 and small.is_file() and floating.is_file()):
-                continue
-            files = [loaded(floating), loaded(small)]
-            parts = range(0, len(both), CHUNK)
-            moves = [np.concatenate([choose(both[at : at + CHUNK]) for at in parts]) for choose in files]
-            sizes = " → ".join(f"{each.stat().st_size / 1000:.0f}" for each in (floating, small))
-            times = " → ".join(f"{each:.2f}" for each in milliseconds(files, both))
-            lost = "; ".join(
-                f"{name} {quantized.points(loss, 'optimal')}, {quantized.points(loss, 'outcome')}"
-                for name, loss in quantized.losses(boards, *moves).items()
+            floating, small = (
+                place / finding.PUBLISHED / FORMATS[kind].file for kind in (name.removesuffix("-int8"), name)
             )
-            print(f"{f'{model.name}/{small.name}':<34}{sizes:>14}{times:>16}  {lost}", flush=True)
+            if format.int8 and floating.is_file() and small.is_file():
+                pairs.append((floating, small))
+    files = [[loaded(file) for file in pair] for pair in pairs]
+    times = iter(milliseconds([*itertools.chain(*files)], both))
+    print(f"{'file':<34}{'KB':>14}{'ms a board':>16}  lost: optimal, outcome, by set")
+    for pair, choosers in zip(pairs, files, strict=True):
+        parts = range(0, len(both), CHUNK)
+        moves = [np.concatenate([choose(both[at : at + CHUNK]) for at in parts]) for choose in choosers]
+        sizes = " → ".join(f"{file.stat().st_size / 1000:.0f}" for file in pair)
+        speeds = f"{next(times):.2f} → {next(times):.2f}"
+        lost = "; ".join(
+            f"{name} {quantized.points(loss, 'optimal')}, {quantized.points(loss, 'outcome')}"
+            for name, loss in quantized.losses(boards, *moves).items()
+        )
+        shown = f"{pair[1].parent.parent.name}/{pair[1].name}"
+        print(f"{shown:<34}{sizes:>14}{speeds:>16}  {lost}", flush=True)
 
 
 if __name__ == "__main__":
