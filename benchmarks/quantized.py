@@ -83,12 +83,15 @@ def main() -> None:
             place = Path(model) if Path(model).is_dir() else finding.network_file(model).parent
         except UserError as error:
             parser.error(str(error))
+        before = len(pairs)
         for name, format in FORMATS.items():
             floating, small = (
                 place / finding.PUBLISHED / FORMATS[kind].file for kind in (name.removesuffix("-int8"), name)
             )
             if format.int8 and floating.is_file() and small.is_file():
                 pairs.append((floating, small))
+        if arguments.models and len(pairs) == before:
+            parser.error(f"{model}: no 8-bit file beside its float file; python -m distill.export writes both")
     files = [[loaded(file) for file in pair] for pair in pairs]
     times = iter(milliseconds([*itertools.chain(*files)], both))
     print(f"{'file':<34}{'KB':>14}{'ms a board':>16}  lost: optimal, outcome, by set")
