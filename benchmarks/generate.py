@@ -16,9 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-from distill.games import schema
+from distill.common import run_folder
 
 
 def generate(workers: int, arguments: argparse.Namespace) -> dict[str, float]:
@@ -30,11 +29,11 @@ def generate(workers: int, arguments: argparse.Namespace) -> dict[str, float]:
         began = time.perf_counter()
         subprocess.run(command, check=True, capture_output=True)
         seconds = time.perf_counter() - began
-        manifest = schema.read_manifest(Path(folder))
+        result = run_folder.result_of(folder)
     return {
-        "games_per_hour": manifest["games"] / seconds * 3600,
-        "rows_per_hour": manifest["rows"] / seconds * 3600,
-        "sims_per_s": manifest["simulations"] / seconds,
+        "games_per_hour": result["games"] / seconds * 3600,
+        "rows_per_hour": result["rows"] / seconds * 3600,
+        "sims_per_s": result["simulations"] / seconds,
         "wall_s": seconds,
     }
 

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from distill.common import run_folder
 from distill.common.tables import table
 
 
@@ -33,7 +34,7 @@ def main() -> None:
                 out = Path(place) / str(number)
                 words = ["--preset", "hour", "--minutes", str(minutes), "--out", str(out)]
                 subprocess.run([sys.executable, "-m", "distill.selfplay", *words], check=True)
-                metrics = json.loads((out / "metrics.json").read_text())
+                metrics = run_folder.result_of(out)
                 found.append({"planned": minutes, "actual": metrics["minutes"], "optimal": metrics["optimal"]})
     finally:
         for process in busy:

@@ -4,7 +4,7 @@
     python -m distill.arena models/cnn my_players:centre             # your own function, in my_players.py
     python -m distill.arena models/cnn solver --opening-plies 0
 
-In: players by name (`players/names.py`). Out: the tables, and `arena.json` in the folder `--out`. Every pair plays
+In: players by name (`players/names.py`). Out: the tables, and with `--out` a folder with a record. Every pair plays
 `--games` games: each opening twice, once from either side. Random openings leave some games decided, so that even
 perfect play does not win them all; from the empty board (`--opening-plies 0`) games differ only by the players'
 randomness. There the solver, which draws among its best moves, wins every game that it begins, so a player's wins
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import cli, cores, folders, write_json
+from distill.common import cli, cores, run_folder
 from distill.players import names, tournament
 from distill.players.match import openings
 
@@ -34,7 +34,7 @@ class ArenaConfig(cli.Settings):
     )
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "seed of openings, searches and random moves")
-    out: Path | None = cli.setting(None, "folder for arena.json; default: none is written")
+    out: Path | None = cli.setting(None, "folder for the record; default: none is written")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,26 +57,25 @@ class ArenaConfig(cli.Settings):
         return openings(self.games // 2, self.opening_plies, self.seed)
 
 
-REPORT = "arena.json"
-
 PRESETS: cli.Presets = {
     "smoke": cli.smoke(players=(str(cli.SMOKE_MODELS / "cnn"), "random"), games=4, out=cli.SMOKE_MODELS / "arena")
 }
 
 
 def run(config: ArenaConfig) -> str:
-    """Play, print the tables, write `arena.json`; the last line names the best player."""
+    """Play, print the tables, record the result in `--out`; the last line names the best player."""
     if config.out is None:
         return _play(config)[0]
-    with folders.locked(config.out):
-        folders.require(config.out, folders.ARENA, own=(REPORT,))
-        last, report = _play(config)
-        write_json(config.out / REPORT, report)
-    return f"{last} · {config.out / REPORT}"
+    settings = cli.as_json(config)
+    with run_folder.opened(config.out, "arena", settings, settings=settings, files=(), restart=True) as folder:
+        last, result = _play(config)
+        folder.begin()
+        folder.finish(result)
+    return f"{last} · {config.out}"
 
 
 def _play(config: ArenaConfig) -> tuple[str, dict[str, Any]]:
-    """Play and print the tables; returns a line on the best player, and what `arena.json` holds."""
+    """Play and print the tables; returns a line on the best player, and what the record holds."""
     players = [names.make(name, config.workers) for name in config.players]
     found, tables = tournament.meet(players, config.openings(), config.seed)
     origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
@@ -85,8 +84,7 @@ def _play(config: ArenaConfig) -> tuple[str, dict[str, Any]]:
     if 10 * found.distinct_games < 9 * found.games:
         print("many games are the same, so the intervals, which assume independent games, are too narrow")
     best = found.standings[0]
-    report = {"kind": folders.ARENA.name, "config": cli.as_json(config), "tournament": dataclasses.asdict(found)}
-    return f"{best.player} is first with {tournament.percent(best.score)} of the points", report
+    return f"{best.player} is first with {tournament.percent(best.score)} of the points", dataclasses.asdict(found)
 
 
 main = cli.Command("arena", ArenaConfig, run, PRESETS, resumes=False)

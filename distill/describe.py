@@ -10,13 +10,14 @@ rows again (`evaluation/labels.py`). Without the solver, an optional package, th
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-from distill.common import UserError, cli, cores, provenance, say
+from distill.common import UserError, cli, cores, provenance, run_folder, say
 from distill.evaluation import data_card, labels
 from distill.evaluation.labels import Shares
-from distill.games import census, reader, schema
+from distill.games import census, reader
 from distill.players import solver
 
 
@@ -55,7 +56,8 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     page = config.out or folder / "README.md"
     found = reader.open_run(folder)
     data_card.require(page)
-    manifest = schema.read_manifest(folder)
+    record = run_folder.finished(folder, *reader.KINDS)
+    manifest = dataclasses.asdict(record) | (record.result or {})
     data_card.about(found, manifest)  # fails now, before the labels are graded
     counted = census.count(found)
     quality, ceiling = _grade(config, folder), _label_again(config, folder)

@@ -5,7 +5,7 @@
     python -m distill.evaluate models/cnn data/reference/validation     # also top-1 accuracy against its labels
 
 In: players by name (`players/names.py`) and folders of finished games; the shipped benchmark boards. Out, in `--out`:
-`metrics.json`, `report.md` and its plot; on the screen, a table. Metrics are defined in `evaluation/grading.py` and
+a record, `report.md` and its plot; on the screen, a table. Metrics are defined in `evaluation/grading.py` and
 `evaluation/labels.py`. No solver is needed; `distill describe` grades the labels of a folder with one.
 """
 
@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from distill.common import cli, cores, file_hash, folders, provenance, read_object, write_atomically, write_json
+from distill.common import cli, cores, file_hash, run_folder, write_atomically
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, labels, report
 from distill.evaluation.grading import Summary
 from distill.games import executors, reader
-from distill.games.schema import MANIFEST
 from distill.networks import finding
 from distill.players import names
 from distill.players.network import NetworkPlayer
@@ -46,7 +46,7 @@ class EvaluateConfig(cli.Settings):
         None, "address of a Dask scheduler whose workers share long UCT searches, such as tcp://head:8786"
     )
     seed: int = cli.setting(0, "seed of samples, searches and random moves")
-    out: Path = cli.setting(Path("models/evaluation"), "folder for metrics.json, report.md and the plot")
+    out: Path = cli.setting(Path("models/evaluation"), "folder for the record, report.md and the plot")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,8 +61,8 @@ class EvaluateConfig(cli.Settings):
             raise ValueError("name a network besides a folder of games; distill describe grades the labels of a folder")
 
 
-FILES = ("metrics.json", "report.md", "by_set.png")
-"""Files that an evaluation may replace in its folder."""
+FILES = ("report.md", "by_set.png")
+"""Files of an evaluation, which a new one replaces."""
 
 PRESETS: cli.Presets = {
     "smoke": cli.smoke(
@@ -78,21 +78,16 @@ def _is_data(name: str) -> bool:
     folder = Path(name)
     if names.parse(name).player or not os.path.isdir(name) or finding.find(name) != folder:
         return False
-    return any(folder.glob("shard-*.parquet")) or read_object(folder / MANIFEST).get("kind") == "games"
+    return any(folder.glob("shard-*.parquet")) or getattr(run_folder.read(folder), "kind", None) in reader.KINDS
 
 
 def run(config: EvaluateConfig) -> str:
     """Grade players, print the tables, write the report; the last line says where it is."""
-    metrics: dict[str, Any] = {
-        "kind": folders.EVALUATION.name,
-        "config": cli.as_json(config),
-        "commit": provenance.commit(),
-    }
+    metrics: dict[str, Any] = {}
     page, last = ["# How good every move is"], list[str]()
     # What is wrong must show before hours of grading.
-    folders.require(config.out, folders.EVALUATION, own=FILES)
-    with folders.locked(config.out, wait=True):
-        pass  # it can be written
+    with _opened(config):
+        pass
     of_games = [Path(name) for name in config.players if _is_data(name)]
     for folder in of_games:
         reader.verify([reader.open_run(folder)])
@@ -105,12 +100,20 @@ def run(config: EvaluateConfig) -> str:
     last.append(line)
     for folder in of_games:
         last.append(_compare_labels(folder, players, metrics, page))
-    with folders.locked(config.out, wait=True):  # only now, so that several evaluations can share a folder
-        folders.require(config.out, folders.EVALUATION, own=FILES)
-        write_json(config.out / "metrics.json", report.plain(metrics))  # first, because it marks whose folder it is
+    with _opened(config) as record:  # only now, so that several evaluations can share a folder
+        record.begin()
         report.plot(config.out / "by_set.png", summaries)
         write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
+        record.finish(report.plain(metrics))
     return f"{' · '.join(last)} · {config.out / 'report.md'}"
+
+
+def _opened(config: EvaluateConfig) -> AbstractContextManager[run_folder.Run]:
+    """Hold the folder; a new evaluation replaces an older one."""
+    settings = cli.as_json(config)
+    return run_folder.opened(
+        config.out, "evaluation", settings, settings=settings, files=FILES, restart=True, wait=True
+    )
 
 
 def _networks(players: Sequence[str]) -> dict[str, str]:

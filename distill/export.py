@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distill import networks
-from distill.common import UserError, cli, folders, provenance
+from distill.common import UserError, cli, provenance, run_folder
 from distill.exporters.formats import FORMATS, SAVED_MODEL
 from distill.networks import finding
 
@@ -72,7 +72,7 @@ def run(config: ExportConfig) -> str:
     for network, core in zip(files, cores, strict=True):
         folder = config.out or network.parent
         facts = card.facts_of_run(network.parent) if network.name == finding.BEST else {}
-        with folders.locked(folder):
+        with run_folder.locked(folder):
             written = publish.publish(core, folder, facts, config.others, network)
         worst = max(found.difference for found in written.values() if not found.losses)
         lines.append(
@@ -89,7 +89,7 @@ def _write_page(models: Sequence[str], folder: Path) -> str:
     from distill.exporters.static_page import write_static_page
     from distill.players import levels
 
-    with folders.locked(folder):
+    with run_folder.locked(folder):
         write_static_page(models, folder, levels.elo_of_static_page(finding.network_file(models[0])))
     return f"{folder}: a static page; any file server shows it: python -m http.server --directory {folder}"
 

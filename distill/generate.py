@@ -3,8 +3,9 @@
     python -m distill.generate --games 5000
     python -m distill.generate --labeller my_engine:label      # games/labeller.py says what label returns
 
-writes shards of rows (`games/schema.py`) and, last, a manifest to `data/games/`. Started again, it resumes; more
-`--games` extend a finished run. `--cluster` plays on the workers of a Dask cluster (docs/scaling.md).
+writes shards of rows (`games/schema.py`) to `data/games/`, and last the result into the folder's record `_run.json`.
+Started again, it resumes; more `--games` extend a finished run. `--cluster` plays on the workers of a Dask cluster
+(docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import Progress, cli, cores, duration, folders, json_bytes, say, workers
+from distill.common import Progress, cli, cores, duration, say, workers
 from distill.common.cli import check, check_within, setting
-from distill.games import executors, reader, runs, schema, shards
+from distill.common.storage import Folder, Storage, storage_of
+from distill.games import executors, reader, runs, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
-from distill.games.storage import Folder, Storage, storage_of
 from distill.mcts import compiling
 
 PRESETS: cli.Presets = {
@@ -38,7 +39,7 @@ class GenerateConfig(RunSettings, shown=("games", "workers", "out", "restart")):
 
     games: int = setting(5000, "games in the finished run")
     workers: int | None = setting(None, "processes; default: one per core")
-    out: str = setting("data/games", "folder of the shards and the manifest, or a URL such as s3://bucket/games")
+    out: str = setting("data/games", "folder of the shards, or a URL such as s3://bucket/games")
     restart: bool = setting(False, "delete the run in the folder and start from scratch")
     cluster: str | None = setting(None, "address of a Dask scheduler whose workers play, such as tcp://head:8786")
 
@@ -70,28 +71,24 @@ def generate_games(out: str | Path = "data/games", *, games: int = 5000, **setti
 
 
 def run(config: GenerateConfig) -> str:
-    """Make what is missing of the run, then the manifest."""
+    """Play what is missing of the run, then record the result."""
     storage, identity, began = storage_of(config.out), runs.identity(config), time.perf_counter()
-    with shards.locked(storage):
-        shards.require(storage, folders.GAMES)
-        if config.restart:
-            _check_workers(config)
-            shards.delete(storage)
-        plan = shards.plan(config, config.games, storage, identity)
+    stored = dataclasses.replace(config, cluster=None, restart=False)
+    with shards.opened(storage, config, config.games, identity, config=stored, restart=config.restart) as folder:
+        plan = shards.plan(folder, config, config.games, identity)
         for line in plan.damaged:
             say(f"rebuilding: {line}")
-        if plan.finished:
-            return f"finished before: {plan.games:,} games, {plan.manifest['rows']:,} rows in {storage}"
-        if plan.todo and not config.restart:
+        if plan.finished and folder.result:
+            return f"finished before: {plan.games:,} games, {folder.result['rows']:,} rows in {storage}"
+        if plan.todo:
             _check_workers(config)
-        storage.delete(schema.MANIFEST)
-        stored = folders.stored(folders.GAMES, dataclasses.replace(config, cluster=None))
-        storage.write("config.json", json_bytes(stored))
+        folder.begin()
         made = _make(config, plan, storage) if plan.todo else []
-        manifest = shards.declare(identity, [*plan.done, *made], storage)
+        result = shards.result(identity, [*plan.done, *made])
+        folder.finish(result)
     seconds = time.perf_counter() - began
     speed = f"{sum(shard.simulations for shard in made) / seconds / 1e6:.2f} M simulations/s"
-    return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {storage} ({duration(seconds)}, {speed})"
+    return f"{result['games']:,} games, {result['rows']:,} rows in {storage} ({duration(seconds)}, {speed})"
 
 
 def _check_workers(config: GenerateConfig) -> None:

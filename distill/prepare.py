@@ -4,7 +4,7 @@
     python -m distill.prepare --data data/games --packed data/boards    # the same boards in a few bytes each
 
 In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `datasets/preparation.py`), with every count
-in its `manifest.json`. `train` does this itself where it is missing or stale. `--data` takes folders of packed boards
+in its record. `train` does this itself where it is missing or stale. `--data` takes folders of packed boards
 too, here, in `train` and in `describe`.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import cli, folders, write_json
+from distill.common import cli
 from distill.common.tables import table
 from distill.datasets import packed, preparation
 
@@ -54,8 +54,6 @@ PRESETS: cli.Presets = {
 
 def run(config: PrepareConfig) -> str:
     """Prepare, print the counts, and return the line that says where the tables are."""
-    if config.packed:
-        packed.require(config.packed)
     prepared = preparation.prepare(
         config.data,
         config.out,
@@ -63,9 +61,7 @@ def run(config: PrepareConfig) -> str:
         exclude=config.exclude,
         restart=config.restart,
     )
-    if not prepared.reused:
-        write_json(prepared.folder / "config.json", folders.stored(folders.TABLES, config))
-    counts = prepared.manifest["counts"]
+    counts = prepared.result["counts"]
     print(report(counts))
     boards = counts["boards"]
     line = prepared.summary(config.data)

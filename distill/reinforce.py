@@ -13,13 +13,14 @@ Players draw their moves from their policies, but in what is called "greedy". Ev
 plays `punisher` and `random` from the empty board: logged, never used to choose.
 
 In: nothing, or a network to start from. Out, in `models/<arch>-reinforce/`: `best.keras` (the learner as it is),
-`config.json`, `history.csv`, `curves.png`, `saved_model/1/`, and `metrics.json`, written last. The same command resumes
-an interrupted run from its last evaluation, to the weights that it would have had without the interruption.
+`history.csv`, `curves.png`, `saved_model/1/`, and the record `_run.json` with the settings and the result. The same
+command resumes an interrupted run from its last evaluation, to the weights that it would have had without the
+interruption.
 """
 
 from __future__ import annotations
 
-from functools import partial
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,12 @@ from distill import networks
 from distill.alphazero import reinforce
 from distill.alphazero.presets import REINFORCE_PRESETS as PRESETS
 from distill.alphazero.settings import ReinforceConfig
-from distill.common import cli, folders, write_json
+from distill.common import cli, run_folder
 from distill.networks import finding
-from distill.training import run_folder
+from distill.training import identity
+
+KIND = "REINFORCE run"
+"""The kind of folder, in its record."""
 
 
 def run(config: ReinforceConfig) -> str:
@@ -38,12 +42,14 @@ def run(config: ReinforceConfig) -> str:
     init = config.init and finding.network_file(config.init)
     name = finding.model_name(init) if init else config.arch or reinforce.ARCH
     out = config.out or Path("models") / f"{name.replace(':', '-')}-reinforce"
-    with folders.locked(out):
-        free = ("out", "init", "restart")
-        claim = run_folder.claim(out, folders.REINFORCE, reinforce.OWN_FILES, config, free, {"arch": name})
-        claim.check()
-        if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
-            return before
+    identity.require_safe_init(config, out, reinforce.FILES)
+    known = identity.identity(config, ("out", "restart"), arch=name)
+    settings = cli.as_json(dataclasses.replace(config, restart=False))
+    with run_folder.opened(
+        out, KIND, known, settings=settings, files=reinforce.FILES, restart=config.restart
+    ) as folder:
+        if folder.result is not None:
+            return identity.finished_line(out, _result(out, folder.result))
         networks.start_backend(aloud=True)
         from distill.exporters import publish
         from distill.networks import saved
@@ -52,7 +58,7 @@ def run(config: ReinforceConfig) -> str:
         core = step.initial_network(name, config.init, config.baseline == "value", config.seed)
 
         publish.require_ours(out / finding.PUBLISHED)
-        claim.begin()
+        folder.begin()
         state = reinforce.train(core, config, out)
         facts = {
             "arch": networks.arch_of(core),
@@ -64,7 +70,7 @@ def run(config: ReinforceConfig) -> str:
         }
         metrics = facts | reinforce.final_evaluation(saved.predict_with(core), config)
         publish.publish_if_possible(core, out, {"trained by": "REINFORCE"} | cli.as_json(config) | facts)
-        write_json(out / run_folder.METRICS, metrics | {"curve": state.curve})
+        folder.finish(metrics | {"curve": state.curve})
         return _result(out, metrics)
 
 

@@ -10,9 +10,9 @@ iterations, and becomes the champion if it scores `--gate` in the arena; if not,
 `hour` follow a plan instead: workers play while the network learns, and the latest network always plays. Networks are
 graded on the benchmark's dev half: logged, never used to choose.
 
-Out, in `models/selfplay/`: `best.keras` (the champion), `config.json`, `history.csv`, `curves.png`, `metrics.json`,
-with a plan `plan.json`, and `iterations/0001/` with `games/` (ordinary shards) and, written last, `metrics.json`. The
-same command resumes an interrupted run. `--games-only` writes a folder of games and trains nothing.
+Out, in `models/selfplay/`: a record, `best.keras` (the champion), `history.csv`, `curves.png`, with a plan `plan.json`,
+and `iterations/0001/` with `games/` (ordinary shards) and, written last, `metrics.json`. The same command resumes an
+interrupted run. `--games-only` writes a folder of games and trains nothing.
 `--cluster` plays on the workers of a Dask cluster (docs/scaling.md).
 """
 
@@ -27,9 +27,8 @@ from distill.alphazero import grades, loop, plan, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.schedule import Schedule
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, cli, cores, folders, say, write_json
+from distill.common import UserError, cli, cores, say
 from distill.common.workers import check as check_workers
-from distill.games import schema, shards
 from distill.mcts import compiling
 from distill.networks import finding
 
@@ -43,9 +42,7 @@ def run(config: SelfPlayConfig) -> str:
     if config.is_planned:
         # Workers have the other cores. With a thread for each of those left, weights would depend on their number.
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
-    with shards.locked(out):
-        claim = run_files.claim(out, config)
-        claim.check()
+    with run_files.opened(out, config) as folder:
         begins = config.restart or not run_files.has_begun(out)
         initial = None
         if begins:  # what is wrong shows before anything is written
@@ -56,8 +53,8 @@ def run(config: SelfPlayConfig) -> str:
         boards = grades.boards(config.eval_boards)
         schedule = Schedule(config=config, plan=_plan(config, out))
         _check_workers(config, bool(config.workers or config.is_planned))
-        claim.begin()
-        return loop.run(schedule, out, initial, boards)
+        folder.begin()
+        return loop.run(schedule, folder, initial, boards)
 
 
 def _plan(config: SelfPlayConfig, out: Path) -> plan.Plan | None:
@@ -85,27 +82,19 @@ def _only_play(config: SelfPlayConfig) -> str:
     networks.start_backend(aloud=True)
     out, processes = config.out or Path("data/selfplay"), config.workers or cores()
     assert config.init is not None  # by the config's own check
-    wanted = workers.of_network(config, config.games, out, finding.network_file(config.init))
-    with shards.locked(out):
-        shards.require(out, folders.NETWORK_GAMES)
-        if config.restart:
-            _check_workers(config, True)
-            shards.delete(out)
-        plan = wanted.plan()
+    settings = dataclasses.replace(config, restart=False, cluster=None)
+    wanted = workers.of_network(settings, config.games, out, finding.network_file(config.init))
+    with wanted.opened(restart=config.restart) as folder:
+        plan = wanted.plan(folder)
         games = dataclasses.replace(wanted, number=plan.games)
         if not plan.finished:
-            if not config.restart:
-                _check_workers(config, True)  # a run without its manifest is no data
-            (out / schema.MANIFEST).unlink(missing_ok=True)
-            write_json(
-                out / "config.json",
-                folders.stored(folders.NETWORK_GAMES, dataclasses.replace(config, games=games.number, cluster=None)),
-            )
+            _check_workers(config, True)
+            folder.begin()
             compiling.prepare("puct", config.engine)
             where = f"on {config.cluster}" if config.cluster else f"in worker processes ({processes})"
             say(f"playing games {where}; each loads Keras first")
             with workers.start(config, processes) as pool:
-                played = workers.finish(pool.play(games), games)
+                played = workers.finish(pool.play(games, plan.todo), games, folder)
             return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
     return f"finished before: {games.number:,} games in {out}"
 

@@ -3,29 +3,29 @@
     python -m distill.train --arch cnn
 
 In: folders that `generate` finished; their tables are prepared first if they are missing or out of date. Out, in
-`models/<arch>/`: `best.keras`, `last.keras`, `config.json`, `history.csv`, `curves.png`, `saved_model/1/`, and
-`metrics.json`, which is written last and marks the run as finished. The same command resumes an interrupted run.
+`models/<arch>/`: `best.keras`, `last.keras`, `history.csv`, `curves.png`, `saved_model/1/`, and the record `_run.json`
+with the settings and, once the run is finished, its result. The same command resumes an interrupted run.
 
 `--arch my_nets:build` trains a network of your own, `build(value_head) -> keras.Model`. From Python: `train_network`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import networks
-from distill.common import DataError, UserError, cli, folders, plugins, say, write_json
+from distill.common import DataError, UserError, cli, plugins, run_folder, say
 from distill.datasets import batching, preparation, validation
 from distill.games import schema
 from distill.networks import finding
-from distill.networks.finding import BEST
-from distill.training import run_folder
+from distill.training import identity
+from distill.training.identity import BEST, LAST
 from distill.training.recipe import Recipe
-from distill.training.run_folder import CONFIG, LAST, METRICS, RUN, Claim
 
 if TYPE_CHECKING:
     import keras
@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from distill.training.loop import Watch
     from distill.training.losses import Loss
 
-OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png")
-"""Files that a restart deletes, in this order; the exported model stays until the next one replaces it."""
+FILES = ("checkpoint.npz", BEST, LAST, "history.csv", "curves.png")
+"""Files that a restart deletes; the exported model stays until the next one replaces it."""
+
+KIND = "training run"
+"""The kind of folder, in its record."""
 
 PLACES = ("init", "out", "data", "prepared", "export", "restart")
 """Settings left out of a run's identity: places and files to write, or to read, whose content is hashed instead."""
@@ -136,15 +139,14 @@ def run(
     if plugins.is_spec(config.arch):
         networks.start_backend(aloud=True)
         build(config.arch, config.value_head)
-    folders.require(out, folders.TRAINING, own=(CONFIG, RUN, *OWN_FILES), restart=config.restart)
+    identity.require_safe_init(config, out, FILES)
     fraction, exclude = config.validation_fraction, config.exclude
     data, place = config.data, config.prepared
     prepared = preparation.prepare(data, place, validation_fraction=fraction, exclude=exclude)
     print(prepared.summary(data))
-    with folders.locked(out):
-        claim = _claim(out, config, prepared, loss)
-        claim.check()
-        if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
+    with _opened(out, config, prepared, loss) as folder:
+        if folder.result is not None:
+            before = identity.finished_line(out, _result(out, folder.result))
             lacks = config.export and not (out / finding.PUBLISHED).is_dir()
             return before + (f"; there is no SavedModel, python -m distill.export {out} writes it" if lacks else "")
         networks.start_backend(aloud=True)
@@ -158,13 +160,13 @@ def run(
                 core.set_weights(given.get_weights())
             except ValueError:
                 raise UserError(f"{config.init}: a {config.arch} of another shape than --arch builds now") from None
-        return _train(config, core, claim, prepared, watch, loss)
+        return _train(config, core, folder, prepared, watch, loss)
 
 
 def _train(
     config: TrainConfig,
     core: keras.Model,
-    claim: Claim,
+    folder: run_folder.Run,
     prepared: preparation.Prepared,
     watch: Watch | None,
     loss: Loss | None,
@@ -173,9 +175,9 @@ def _train(
     from distill.networks import saved
     from distill.training import loop, losses, top1
 
-    out = claim.out
+    out = _folder(config)
     source, rows = validation.validation_rows(config.data, config.validation_fraction)
-    runs = prepared.manifest["inputs"]
+    runs = prepared.result["inputs"]
     training, held_out = (batching.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION))
     if not len(held_out):
         raise DataError("no validation board that is not a training board too: generate more games")
@@ -183,7 +185,7 @@ def _train(
         publish.require_ours(out / finding.PUBLISHED)
     if loss is not None:
         loss = losses.checked(loss, core, training, config)
-    claim.begin()  # from here on nothing that was given can be wrong
+    folder.begin()  # everything that the user gave has been checked
     state = loop.fit(core, training, held_out, config, out, watch, loss)
 
     say(f"measuring top-1 accuracy against the teacher: {len(rows):,} rows of {source}")
@@ -204,16 +206,19 @@ def _train(
         publish.publish_if_possible(best, out, card.facts_of_run(out) | metrics)
     else:
         print(f"no SavedModel was written; python -m distill.export {out} writes it")
-    write_json(out / METRICS, metrics)
+    folder.finish(metrics)
     return _result(out, metrics)
 
 
-def _claim(out: Path, config: TrainConfig, prepared: preparation.Prepared, loss: Loss | None) -> Claim:
-    """The run's claim to its folder. A loss of the user's is part of the identity by the hash of its source."""
-    also = {"prepared data": prepared.manifest["prepared"]}
+def _opened(
+    out: Path, config: TrainConfig, prepared: preparation.Prepared, loss: Loss | None
+) -> AbstractContextManager[run_folder.Run]:
+    """Hold the run's folder. A custom loss is part of the identity by the hash of its source."""
+    also = {"prepared data": prepared.folder.name}
     if loss is not None:
         also["loss source"] = plugins.source_hash(loss)
-    return run_folder.claim(out, folders.TRAINING, OWN_FILES, config, PLACES, also)
+    known, settings = identity.identity(config, PLACES, **also), cli.as_json(dataclasses.replace(config, restart=False))
+    return run_folder.opened(out, KIND, known, settings=settings, files=FILES, restart=config.restart)
 
 
 def _initial_network(config: TrainConfig) -> keras.Model | None:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from distill.common import Progress, UserError, cli
+from distill.common import Progress, UserError, cli, run_folder
+from distill.common.storage import Folder, storage_of
 from distill.games import inspection, reader, schema
-from distill.games.storage import Folder, storage_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ def run(config: ValidateConfig) -> str:
                 if more := len(found) - len(found[: config.lines]):
                     print(f"{place}/{inspected.name}: and {more:,} more (--lines none prints all)")
                 rows += inspected.shard.rows if inspected.shard else 0
-                if inspected.name != schema.MANIFEST:
+                if inspected.name != run_folder.RECORD:
                     files += 1
                     progress.advance(1, f"{rows:,} rows, {wrong} violations")
         if wrong > before:

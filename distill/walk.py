@@ -4,7 +4,7 @@
     python -m distill.walk pillar --replies all     # against every legal reply: hours, resumable
 
 In: a player whose move depends on the position alone, such as a network. Out: positions by number of stones, and
-`walk.json` in `--out`, by default `models/walk-best` or `models/walk-all`. `--replies best` also lists the moves that
+a record in `--out`, by default `models/walk-best` or `models/walk-all`. `--replies best` also lists the moves that
 give the win away, with the lines that lead there. `--replies all` uses no solver and lists a game for each reply that
 wins for the opponent or draws; `--out` then holds each layer's positions and moves. If that enumeration is complete and
 has no game that is lost or drawn, the player weakly solves the game. `--symmetric` halves the time for a network that
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from distill.common import UserError, cli, cores, folders, provenance, read_object, say, write_json
+from distill.common import UserError, cli, cores, run_folder, say
 from distill.common.tables import table
 from distill.evaluation import walk
 from distill.game.rules import CELLS
@@ -28,9 +28,9 @@ from distill.players.names import identity
 from distill.players.solver import check_installed
 
 LAYERS = [f"{kind}-{stones:02}.npy" for stones in range(0, CELLS + 1, 2) for kind in ("keys", "moves")]
-OWN = ("walk.json", *LAYERS)
+"""Files of an enumeration of all replies."""
 SHOWN = 10
-"""Lost lines and drawn lines that `--replies all` prints; `walk.json` holds them all."""
+"""Lost lines and drawn lines that `--replies all` prints; the record holds them all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class WalkConfig(cli.Settings):
         False, "with --replies all, evaluate a board and its mirror image once; for networks such as pillar"
     )
     workers: int = cli.setting(cores(), "processes for the player's moves and the solver")
-    out: Path | None = cli.setting(None, "folder for walk.json and the layers; default: models/walk-REPLIES")
+    out: Path | None = cli.setting(None, "folder of the walk; default: models/walk-REPLIES")
     restart: bool = cli.setting(False, "delete what the folder holds of a walk and start from scratch")
 
     def __post_init__(self) -> None:
@@ -78,23 +78,22 @@ def run(config: WalkConfig) -> str:
         check_installed()
     walk.player(config.player[0])  # a network that cannot be loaded shows before anything is deleted
     who = {"player": config.player[0], "replies": config.replies, "identity": identity(config.player[0])}
-    with folders.locked(out):
-        folders.require(out, folders.WALK, own=OWN, restart=config.restart)
-        before = read_object(out / "config.json").get("identity", who)
-        stones = read_object(out / "walk.json").get("last_stones", 0)
-        if config.restart:
-            folders.clear(out, OWN)
-        elif "all" in (before["replies"], config.replies) and (before != who or stones > config.most_stones):
-            other = before if before != who else f"up to {stones} stones"
-            raise UserError(f"{out}: holds another walk ({other}); name another --out, or add --restart")
-        write_json(out / "config.json", folders.stored(folders.WALK, config) | {"identity": who})
-        found, result = (_best if config.replies == "best" else _all)(config, out)
-        write_json(out / "walk.json", who | found | {"commit": provenance.commit()})
-    return f"{config.player[0]} moving first, {result} · {out}"
+    best = config.replies == "best"
+    with run_folder.opened(
+        out, f"walk against {config.replies} replies", who, settings=cli.as_json(config), files=() if best else LAYERS,
+        restart=config.restart or best,
+    ) as folder:  # fmt: skip
+        stones = (folder.result or {}).get("last_stones", 0)
+        if stones > config.most_stones:
+            raise UserError(f"{out}: holds a walk up to {stones} stones; name another --out, or add --restart")
+        folder.begin()
+        walked, line = (_best if best else _all)(config, out)
+        folder.finish(walked)
+    return f"{config.player[0]} moving first, {line} · {out}"
 
 
 def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
-    """Walk against best replies; returns what `walk.json` holds, and the result in words."""
+    """Walk against best replies; returns what the record holds, and the result in words."""
     for found in walk.best_replies(walk.chooser(config.player[0], config.workers), config.workers):
         stones = 2 * len(found.positions) - 2
         say(f"{stones} stones: {found.positions[-1]:,} positions, {len(found.given_away)} wins given away")
@@ -107,7 +106,7 @@ def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
 
 
 def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
-    """Enumerate every legal reply; returns what `walk.json` holds, and the result in words."""
+    """Enumerate every legal reply; returns what the record holds, and the result in words."""
     tree = walk.Enumeration(out, walk.chooser(config.player[0], config.workers, symmetric=config.symmetric))
     layers = []
     for layer in tree.run(config.most_stones):

@@ -54,8 +54,6 @@ def main() -> None:
     try:
         if arguments.student:
             folders = {weight: arguments.out / f"{weight:02}" for weight in range(1, MOST_WEIGHT + 1)}
-            for folder in (arguments.out, *folders.values()):
-                packed.require(folder)
             players = make(arguments.student, fast=True), make(arguments.network, fast=True)
             boards, visits, value, games = play(*players, arguments.games, arguments.temperature, arguments.seed)
             for weight, folder in folders.items():

@@ -18,7 +18,8 @@ from typing import Any
 
 import pandas as pd
 
-from distill.alphazero import grades
+from distill.alphazero import grades, run_files
+from distill.common import run_folder
 from distill.datasets import benchmark
 from distill.players import names
 
@@ -71,7 +72,7 @@ def main() -> None:
     history = pd.read_csv(table).to_dict("records") if table.is_file() else []
     if not history or "minutes" not in history[-1]:
         parser.error(f"{arguments.run}: no iteration of a planned run is finished there")
-    config = json.loads((arguments.run / "config.json").read_text(encoding="utf-8"))
+    config = run_folder.finished(arguments.run, run_files.KIND).settings
     boards = grades.boards(config["eval_boards"])
     lines = {name: metrics(name, boards) for name in SEARCHES}
     print(f"{arguments.run}: {history[-1]['minutes']:.0f} minutes; grades in percent, and the minutes to reach them")

@@ -18,10 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.common import canonical_json, file_hash
+from distill.common.storage import Storage
 from distill.game import rules
 from distill.games import schema, shards
 from distill.games.runs import RunSettings
-from distill.games.storage import Storage
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))

@@ -10,6 +10,8 @@ import dataclasses
 import shutil
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +20,9 @@ from distill import networks
 from distill.alphazero import grades, plan, run_files, schedule, workers
 from distill.alphazero.run_files import Metrics
 from distill.alphazero.schedule import Schedule
-from distill.common import cores, file_hash, read_object, say, write_json
+from distill.common import cores, read_object, run_folder, say, write_json
 from distill.datasets import benchmark, canonical, replay
-from distill.games import reader, schema, shards
+from distill.games import reader
 from distill.games.runs import RunSettings
 from distill.mcts import compiling
 
@@ -58,15 +60,18 @@ class Loop:
         return run_files.champion_file(self.out, self.finished)
 
 
-def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: benchmark.GradedBoards) -> str:
+def run(
+    timetable: Schedule, folder: run_folder.Run, initial: keras.Model | None, boards: benchmark.GradedBoards
+) -> str:
     """Run the iterations that are missing; returns the last line. The caller holds the folder.
 
     Args:
       timetable: a run that is to follow a plan, but has none yet, makes one.
       initial: the network of a new run; None: the run is resumed.
     """
-    config, finished = timetable.config, run_files.finished_iterations(out)
-    run_files.publish(out, finished)
+    out, config = Path(str(folder.storage)), timetable.config
+    finished = run_files.finished_iterations(out)
+    run_files.publish(folder, finished)
     if 0 < len(timetable) <= len(finished):
         return f"{result(out, finished)} (finished before, nothing to do)"
     if run_files.still_learns(out, finished):
@@ -108,7 +113,7 @@ def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: ben
             finished.append(iterate(loop, began))
             began = time.monotonic()
             say(line(finished[-1]) + time_left(loop))
-            run_files.publish(out, finished)
+            run_files.publish(folder, finished)
     return result(out, finished)
 
 
@@ -136,11 +141,13 @@ def play_first(loop: Loop, began: float) -> None:
     """Play the games of iteration 0. This process has nothing to learn yet, so one more worker plays."""
     games, metrics = games_of(loop, 0), loop.folder(0) / run_files.METRICS
     say(f"the teacher plays {games.number:,} games")
-    with shards.locked(games.folder), loop.workers.one_more() as pool:
-        workers.finish(pool.play(games), games)
+    with games.opened() as folder, loop.workers.one_more() as pool:
+        todo = games.plan(folder).todo
+        folder.begin()
+        workers.finish(pool.play(games, todo), games, folder)
     if not metrics.is_file():
         minutes = round((time.monotonic() - began) / 60, 2)
-        write_json(metrics, {"minutes": minutes, "manifest": file_hash(games.folder / schema.MANIFEST)})
+        write_json(metrics, {"minutes": minutes, "games_hash": run_files.games_hash(games.folder)})
 
 
 def games_of(loop: Loop, number: int) -> workers.Games:
@@ -158,11 +165,16 @@ def iterate(loop: Loop, began: float) -> Metrics:
     """
     config, number = loop.schedule.config, len(loop.finished) + 1
     folder, games = loop.folder(number), games_of(loop, number)
-    with shards.locked(games.folder):
+    played = {"games": 0, "rows": 0, "games_hash": None}
+    with games.opened() if games.number else nullcontext() as record:
         # Start playing; a planned run learns meanwhile, others wait for the games first.
-        futures = loop.workers.play(games) if games.number else []
-        if not loop.schedule.overlaps:
-            workers.finish(futures, games)
+        futures = list[Future[Any]]()
+        if record:
+            todo = games.plan(record).todo
+            record.begin()
+            futures = loop.workers.play(games, todo)
+            if not loop.schedule.overlaps:
+                workers.finish(futures, games, record)
         before_learning = time.monotonic()
         learned = learn(loop)
         after_learning = time.monotonic()
@@ -173,7 +185,8 @@ def iterate(loop: Loop, began: float) -> Metrics:
             arena = workers.arena(loop.workers, config, folder / run_files.CANDIDATE, loop.champion, seed)
         graded = loop.grade()
         before_waiting = time.monotonic()
-        played = workers.finish(futures, games)
+        if record:
+            played = workers.finish(futures, games, record) | {"games_hash": run_files.games_hash(games.folder)}
     earlier = loop.finished[-1] if loop.finished else read_object(loop.folder(0) / run_files.METRICS)
     # Learning counts by its own clock, which includes what an interrupted process had done.
     seconds = before_learning - began + learned["training_seconds"] + time.monotonic() - after_learning

@@ -25,7 +25,6 @@ from distill.players.match import Games, Pairing, decide, play_games, results_of
 from distill.players.names import make
 from distill.players.network import NetworkPlayer
 from distill.players.player import Player, seeds_for
-from distill.training import run_folder
 
 if TYPE_CHECKING:
     import keras
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
 ARCH = "mk4"
 """The network of a run that starts from scratch without --arch."""
 
-OWN_FILES = (run_folder.METRICS, "checkpoint.npz", finding.BEST, "history.csv", "curves.png")
-"""What --restart deletes, in this order."""
+FILES = ("checkpoint.npz", finding.BEST, "history.csv", "curves.png")
+"""What --restart deletes."""
 
 Mode = Literal["sample", "policy"]
 """Whether a network draws its move from its policy, or plays the most likely column."""

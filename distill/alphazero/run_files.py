@@ -1,6 +1,6 @@
 """The files of a self-play run, and which of them a resumed run needs.
 
-    config.json  run.json  plan.json  initial.keras  best.keras  metrics.json  history.csv  curves.png
+    _run.json  plan.json  initial.keras  best.keras  history.csv  curves.png
     iterations/0001/    games/  checkpoint.npz  candidate.keras  metrics.json
 
 An iteration is finished once it has its metrics, which are written last. Iteration 0 has the games that the teacher
@@ -10,23 +10,24 @@ plays before a planned run learns.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, file_hash, folders, read_object, write_atomically, write_json
-from distill.games import reader, schema
+from distill.common import UserError, canonical_json, cli, file_hash, read_object, run_folder, write_atomically
+from distill.games import reader
 from distill.mcts import puct
-
-if TYPE_CHECKING:
-    from distill.training.run_folder import Claim
 
 METRICS, BEST, CANDIDATE, INITIAL = "metrics.json", "best.keras", "candidate.keras", "initial.keras"
 GAMES, PLAN, CHECKPOINT = "games", "plan.json", "checkpoint.npz"
-OWN_FILES = (METRICS, "iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png")
-"""What --restart deletes, in this order."""
+KIND = "self-play run"
+"""The kind of folder, in its record."""
+FILES = ("iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png")
+"""What --restart deletes."""
 FREE = (
     "init",
     "out",
@@ -54,12 +55,15 @@ Metrics = dict[str, Any]
 """The metrics of one iteration, as in its `metrics.json`."""
 
 
-def claim(out: Path, config: SelfPlayConfig) -> Claim:
-    """The run's claim to its folder."""
-    from distill.training import run_folder
+def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_folder.Run]:
+    """Hold the run's folder."""
+    from distill.training import identity
 
-    config = dataclasses.replace(config, cluster=None)  # a place, as in `generate`
-    return run_folder.claim(out, folders.SELFPLAY, OWN_FILES, config, FREE, {"puct_version": puct.PUCT_VERSION})
+    identity.require_safe_init(config, out, FILES)
+    restart = config.restart
+    config = dataclasses.replace(config, cluster=None, restart=False)  # the cluster is a place
+    known = identity.identity(config, FREE, puct_version=puct.PUCT_VERSION)
+    return run_folder.opened(out, KIND, known, settings=cli.as_json(config), files=FILES, restart=restart)
 
 
 def iteration_folder(out: Path, number: int) -> Path:
@@ -77,7 +81,7 @@ def finished_iterations(out: Path) -> list[Metrics]:
             raise UserError(f"{path}: damaged; {LOST}")
     # A later folder proves that an earlier iteration was finished, even if its metrics are gone.
     begun = [int(folder.name) for folder in out.glob("iterations/[0-9]*") if folder.name.isdecimal()]
-    finished = max(read_object(out / METRICS).get("iterations", 0), *(number - 1 for number in begun), 0)
+    finished = max(run_folder.result_of(out).get("iterations", 0), *(number - 1 for number in begun), 0)
     if finished > len(found):
         raise UserError(f"{path}: missing, though the run has finished iteration {finished}; {LOST}")
     return found
@@ -91,16 +95,20 @@ def still_learns(out: Path, finished: Sequence[Metrics]) -> bool:
 def verified_games(out: Path, number: int) -> reader.Run:
     """The games of an iteration, verified. Raises UserError where they are missing or were changed."""
     folder = iteration_folder(out, number) / GAMES
-    manifest = folder / schema.MANIFEST
-    if not manifest.is_file():
+    record = run_folder.read(folder)
+    if record is None or record.result is None:
         raise UserError(f"{folder}: the games of this iteration are missing; {LOST}")
-    # The metrics hold the hash of the manifest, and the manifest those of the shards.
-    played = read_object(iteration_folder(out, number) / METRICS).get("manifest")
-    if played not in (None, file_hash(manifest)):
+    # The metrics hold the hash of the result, and the result those of the shards.
+    if read_object(iteration_folder(out, number) / METRICS).get("games_hash") not in (None, games_hash(folder)):
         raise UserError(f"{folder}: not the games that this iteration played; {LOST}")
     run = reader.open_run(folder)
     reader.verify([run], LOST)
     return run
+
+
+def games_hash(folder: Path) -> str:
+    """One hash of the shards of finished games."""
+    return hashlib.sha256(canonical_json(run_folder.result_of(folder)).encode()).hexdigest()
 
 
 def champion_file(out: Path, finished: Sequence[Metrics]) -> Path:
@@ -114,11 +122,12 @@ def has_begun(out: Path) -> bool:
     return (out / INITIAL).is_file() or champion_file(out, finished_iterations(out)).is_file()
 
 
-def publish(out: Path, finished: Sequence[Metrics]) -> None:
+def publish(folder: run_folder.Run, finished: Sequence[Metrics]) -> None:
     """Bring the run's own files up to its last finished iteration: `best.keras`, curves, metrics.
 
     Deletes what no resumed run needs: candidates that do not play, checkpoints but the last.
     """
+    out = Path(str(folder.storage))
     if not finished:
         return
     champion = champion_file(out, finished)
@@ -128,23 +137,24 @@ def publish(out: Path, finished: Sequence[Metrics]) -> None:
         write_atomically(out / BEST, champion.read_bytes())
     # Delete what no resumed run needs.
     for number in range(1, len(finished) + 1):
-        folder = iteration_folder(out, number)
-        if folder / CANDIDATE != champion:
-            (folder / CANDIDATE).unlink(missing_ok=True)
+        iteration = iteration_folder(out, number)
+        if iteration / CANDIDATE != champion:
+            (iteration / CANDIDATE).unlink(missing_ok=True)
         if number < len(finished):
-            (folder / CHECKPOINT).unlink(missing_ok=True)
+            (iteration / CHECKPOINT).unlink(missing_ok=True)
     report(out, finished)
+    folder.finish({"iterations": len(finished), **finished[-1]})
 
 
 def report(out: Path, finished: Sequence[Metrics]) -> None:
-    """Draw the curves over all iterations and write the latest metrics."""
+    """Draw the curves over all iterations."""
     from distill.training import history
 
     def plain(metrics: Metrics) -> dict[str, float]:
         numbers = {
             name: value
             for name, value in metrics.items()
-            if name not in ("seconds", "waited", "step_seconds", "manifest")
+            if name not in ("seconds", "waited", "step_seconds", "games_hash")
         }
         return {name: math.nan if value is None else float(value) for name, value in numbers.items()}
 
@@ -153,4 +163,3 @@ def report(out: Path, finished: Sequence[Metrics]) -> None:
     panels = {title: [name for name in names if name in measured] for title, names in PANELS.items()}
     shown = {title: names for title, names in panels.items() if names}
     history.write(out, [plain(each) for each in finished], shown, "iteration")
-    write_json(out / METRICS, {"iterations": len(finished), **finished[-1]})

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ import numpy as np
 
 from distill import networks
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import Progress, UserError, file_hash, provenance, say, write_atomically
+from distill.common import DataError, Progress, UserError, listed, provenance, run_folder, say, write_atomically
 from distill.common.cluster import Cluster
 from distill.common.progress import silence
 from distill.common.workers import pool
@@ -74,9 +75,8 @@ class Workers:
             futures[-1].set_result(work(*task, *files))
         return futures
 
-    def play(self, games: Games) -> list[Future[Any]]:
-        """Start playing these games, every worker its part of the shards."""
-        todo = games.plan().todo
+    def play(self, games: Games, todo: Sequence[shards.Task]) -> list[Future[Any]]:
+        """Start playing these shards, every worker its part of them."""
         return self.submit(play, ((games, todo[part :: self.number]) for part in range(self.number)))
 
 
@@ -100,9 +100,7 @@ class ClusterWorkers(Workers):
     def submit(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *files: Path) -> list[Future[Any]]:
         return self._submit([(work, *task) for task in tasks], files, lambda _, result: result)
 
-    def play(self, games: Games) -> list[Future[Any]]:
-        todo = games.plan().todo
-
+    def play(self, games: Games, todo: Sequence[shards.Task]) -> list[Future[Any]]:
         def keep(number: int, content: bytes) -> None:
             write_atomically(games.folder / schema.shard_name(todo[number].index), content)
 
@@ -163,9 +161,13 @@ class Games:
     run: Mapping[str, Any]
     network: Path | None = None
 
-    def plan(self) -> shards.Plan:
+    def opened(self, *, restart: bool = False) -> AbstractContextManager[run_folder.Run]:
+        """Hold the folder."""
+        return shards.opened(self.folder, self.settings, self.number, self.run, config=self.settings, restart=restart)
+
+    def plan(self, folder: run_folder.Run) -> shards.Plan:
         """Which shards the folder has and lacks."""
-        return shards.plan(self.settings, self.number, self.folder, self.run)
+        return shards.plan(folder, self.settings, self.number, self.run)
 
     def played(self) -> int:
         """Games in finished shards."""
@@ -190,10 +192,11 @@ def of_network(config: SelfPlayConfig, number: int, folder: Path, network: Path)
     return Games(settings=config, number=number, folder=folder, run=run, network=network)
 
 
-def finish(futures: Sequence[Future[Any]], games: Games) -> dict[str, Any]:
-    """Wait for games and write their manifest; returns its `games`, `rows` and, as `manifest`, its hash."""
-    if not games.number:
-        return {"games": 0, "rows": 0, "manifest": None}
+def finish(futures: Sequence[Future[Any]], games: Games, folder: run_folder.Run) -> dict[str, Any]:
+    """Wait for games and record the result; returns its numbers of `games` and `rows`.
+
+    Raises DataError where a shard has disappeared meanwhile.
+    """
     # Workers report nothing, so progress is read from the shards that they finish.
     if waiting := wait(futures, timeout=0).not_done:
         with Progress(games.number, "games", games.played()) as progress:
@@ -202,8 +205,13 @@ def finish(futures: Sequence[Future[Any]], games: Games) -> dict[str, Any]:
             results(futures)
             progress.reach(games.number)
     results(futures)
-    manifest = shards.declare(games.run, games.plan().done, games.folder)
-    return {"games": manifest["games"], "rows": manifest["rows"], "manifest": file_hash(games.folder / schema.MANIFEST)}
+    plan = games.plan(folder)
+    if plan.todo:
+        names = listed([task.name for task in plan.todo])
+        raise DataError(f"{games.folder}: {names} missing or damaged after it was played; start the command again")
+    result = shards.result(games.run, plan.done)
+    folder.finish(result)
+    return {"games": result["games"], "rows": result["rows"]}
 
 
 def results(futures: Sequence[Future[Any]]) -> list[Any]:

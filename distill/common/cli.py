@@ -129,7 +129,7 @@ def _read_config(path: Path, names: set[str]) -> dict[str, Any]:
         raise ValueError(f"--config {path}: {error}") from None
     if not isinstance(stored, dict):
         raise ValueError(f"--config {path}: not a JSON object")
-    stored.pop("kind", None)  # of the folder that it was stored in
+    stored = stored["settings"] if isinstance(stored.get("settings"), dict) else stored  # of a run's record
     if unknown := sorted(stored.keys() - names):
         raise ValueError(f"--config {path}: no such setting: {', '.join(unknown)}")
     return stored
@@ -174,9 +174,7 @@ def _parser(config_class: Any, presets: Presets, prog: str | None, lists_all: bo
         hidden = (field.metadata["advanced"] or not is_shown) and not lists_all
         more += hidden
         _add_flag(groups[field.metadata["group"] or owner._group], field, types_of[field.name], hidden)
-    general.add_argument(
-        "--config", type=Path, metavar="PATH", help="a JSON file of values, such as a run's config.json"
-    )
+    general.add_argument("--config", type=Path, metavar="PATH", help="a JSON file of values, such as a run's _run.json")
     general.add_argument("--help", "-h", action="help", help="show this")
     all_of_them = f"show {more} more settings" if more and not lists_all else argparse.SUPPRESS
     general.add_argument("--help-all", action="help", help=all_of_them)

@@ -15,7 +15,7 @@ UMASK = os.umask(0o077)  # it can only be read by setting it
 os.umask(UMASK)
 PARTIAL = ".partial"
 """Suffix of hidden files and folders that are not complete; a killed process leaves them behind."""
-HALF_WRITTEN = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
+HALF_WRITTEN = re.compile(rf"\.(.+)\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
 """Name of a file that `write_atomically` has not finished."""
 
 

@@ -54,11 +54,12 @@ class Batch:
 
 def load(folder: Path, split: int) -> Examples:
     """The table of a prepared folder for TRAINING or VALIDATION, checksums verified. Raises DataError."""
-    from distill.datasets.preparation import FILES  # not above: an accelerator's machine may have no PyArrow
+    from distill.common import run_folder
+    from distill.datasets.preparation import FILES, TABLES  # not above: an accelerator's machine may have no PyArrow
     from distill.games import schema
     from distill.games.schema import PREPARED_ROW
 
-    schema.read_manifest(folder)
+    run_folder.finished(folder, TABLES)
     table, _ = schema.read_table(folder / FILES[split], PREPARED_ROW)
     return Examples(**schema.arrays(table.drop_columns("split")))
 

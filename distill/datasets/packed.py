@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import UserError, canonical_json, file_hash, first_line, folders, provenance, write_json
+from distill.common import UserError, canonical_json, file_hash, first_line, run_folder
 from distill.datasets import batching
 from distill.datasets.canonical import canonical
 from distill.datasets.preparation import Prepared
@@ -91,13 +91,7 @@ def pack(prepared: Prepared, out: Path) -> int:
         np.concatenate([getattr(table, name) for table in tables])
         for name in ("current", "mask", "visits", "value", "outcome")
     )
-    return _write(out, _table(current + mask, visits, value, outcome), prepared.manifest["inputs"])
-
-
-def require(out: Path) -> None:
-    """Raise UserError where a folder is of another kind, or holds shards that nothing recorded."""
-    shards = filter(schema.is_shard, folders.all_visible(out))
-    folders.require(out, folders.PACKED_BOARDS, own=(schema.MANIFEST, *shards))
+    return _write(out, _table(current + mask, visits, value, outcome), prepared.result["inputs"])
 
 
 def _table(keys: NDArray[np.uint64], visits: NDArray[np.int64], value: NDArray[Any], outcome: NDArray[Any]) -> pa.Table:
@@ -117,29 +111,23 @@ def _table(keys: NDArray[np.uint64], visits: NDArray[np.int64], value: NDArray[A
 def _write(out: Path, table: pa.Table, inputs: Sequence[Any]) -> int:
     """Write boards, or find that the folder has them; returns how many there are.
 
-    `inputs` describes the runs of games that they are from. The manifest comes last: a killed run leaves a folder
-    without one, which the next run fills.
+    `inputs` describes the runs of games that they are from.
     """
-    identity = {"kind": PACKED, "rows": schema.content_hash(table)}
-    with folders.locked(out):
-        require(out)
-        if (out / schema.MANIFEST).is_file():
-            if schema.read_manifest(out)["identity"] != identity:
-                raise UserError(f"{out}: holds other boards; delete it, or name another folder")
+    identity = {"rows": schema.content_hash(table)}
+    run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
+    parts = {schema.shard_name(i): first for i, first in enumerate(range(0, len(table), SHARD_ROWS))}
+    with run_folder.opened(out, schema.PACKED_BOARDS, identity, settings={}, files=parts) as record:
+        if record.result is not None:
             reader.verify([reader.open_run(out)], f"to write the boards again: delete {out}")
             return len(table)
-        write_json(out / "config.json", identity)  # from here on the folder is known by its kind
-        run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
+        record.begin()
         about = {"schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": run, "identity": identity}
         shards = []
-        for number, first in enumerate(range(0, len(table), SHARD_ROWS)):
-            name, part = schema.shard_name(number), table.slice(first, SHARD_ROWS)
-            own = {**about, "first_game": first, "games": len(part)}
-            schema.write_table(out / name, part, own)
-            shards.append(inspection.describe(name, part, own, file_hash(out / name)))
-        for left in {*out.glob("shard-*.parquet")} - {out / shard.name for shard in shards}:
-            left.unlink()  # by a killed run of other boards
-        totals = {"games": len(table), "rows": len(table), "shards": list(map(dataclasses.asdict, shards))}
-        made = {"commit": provenance.commit(), "versions": provenance.versions("numpy", "pyarrow")}
-        schema.write_manifest(out, {**about, **totals, **made, "inputs": inputs})
+        for name, first in parts.items():
+            part = table.slice(first, SHARD_ROWS)
+            metadata = {**about, "first_game": first, "games": len(part)}
+            schema.write_table(out / name, part, metadata)
+            shards.append(inspection.describe(name, part, metadata, file_hash(out / name)))
+        totals = {"games": len(table), "rows": len(table), "shards": [*map(dataclasses.asdict, shards)]}
+        record.finish({"run": run, **totals, "inputs": [*inputs]})
     return len(table)

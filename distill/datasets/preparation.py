@@ -1,9 +1,9 @@
 """Turns raw rows into tables to train on: canonical boards, split, merged.
 
 In: folders of finished games (`games/reader.py`). Out: `<out>/<hash>/` with `training.parquet`, `validation.parquet`
-(rows of `schema.PREPARED_ROW`) and, last, `manifest.json` with every count. The hash covers the inputs, the settings,
+(rows of `schema.PREPARED_ROW`) and the record with every count. The hash covers the inputs, the settings,
 the excluded boards and the schema: other data have another hash. Tables are reused only while their shards, and the
-tables themselves, are the files that their manifests describe.
+tables themselves, are the files that their records describe.
 
 What happens to a row:
 
@@ -27,7 +27,7 @@ The rows are in memory, about 60 bytes each, as the tables are in training.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.common import DataError, Progress, UserError, canonical_json, file_hash, listed, provenance, say
-from distill.common.folders import all_visible, clear, locked
+from distill.common import DataError, Progress, canonical_json, file_hash, listed, run_folder, say
 from distill.datasets.canonical import canonical, excluded_keys, merged
 from distill.games import reader, schema
 from distill.games.reader import Columns
@@ -51,15 +50,16 @@ FILES = {TRAINING: "training.parquet", VALIDATION: "validation.parquet"}
 GROUP_ROWS = 1 << 17
 """Rows in each row group of a table."""
 
-_OWN = {*FILES.values(), schema.MANIFEST, "config.json"}
+TABLES = "prepared tables"
+"""The kind of folder, in its record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A finished folder of tables, its manifest, and whether it existed already."""
+    """A finished folder of tables, the result in its record, and whether it existed already."""
 
     folder: Path
-    manifest: dict[str, Any]
+    result: dict[str, Any]
     reused: bool
 
     def summary(self, data: Sequence[Path]) -> str:
@@ -84,7 +84,7 @@ def prepare(
         shipped), Parquet files with columns `current` and `mask`, or folders of such files.
       restart: prepare again even where the result exists.
 
-    The tables' bytes depend on the inputs and settings alone. An interrupted run leaves no manifest, so the next one
+    The tables' bytes depend on the inputs and settings alone. An interrupted run leaves no result, so the next one
     writes the tables again. Raises DataError for inputs that cannot be used, naming the file.
     """
     runs = reader.open_runs(folders)
@@ -99,58 +99,46 @@ def prepare(
     }
     # Other inputs or settings give another folder, so tables never need to be compared with them.
     folder, inputs = out / _digest(identity)[:16], [_input(run) for run in runs]
-    if not restart and (before := _finished(folder, inputs)):
-        return before
-    if not {*all_visible(folder)} <= _OWN:
-        raise UserError(f"{folder}: holds files that are no prepared tables; name another folder than {out}")
-    with locked(folder, wait=True):
-        if not restart and (meanwhile := _finished(folder, inputs)):
-            return meanwhile
+    settings = {"data": [*map(str, folders)], "validation_fraction": validation_fraction, "exclude": [*exclude]}
+    with run_folder.opened(
+        folder, TABLES, identity, settings=settings, files=FILES.values(), restart=restart, wait=True
+    ) as record:
+        # The same hashes of rows, but in files that were not read yet, are prepared again.
+        if record.result and record.result.get("inputs") == inputs:
+            _verify(folder, record.result)
+            return Prepared(folder=folder, result=record.result, reused=True)
         say(f"preparing tables of {listed([run.folder for run in runs])}")
         rows, counts = _read(runs, validation_fraction, excluded)
         tables, of_boards = _merge(rows)
-        # Without the manifest, old and new tables side by side are not complete.
-        clear(folder, [schema.MANIFEST])
+        record.begin()
         about = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name}
         for split, name in FILES.items():
             schema.write_table(folder / name, tables[split], about | {"split": split}, GROUP_ROWS)
-        manifest = about | {
-            "identity": identity,
-            "inputs": inputs,
-            "counts": counts | of_boards,
-            "files": {name: file_hash(folder / name) for name in FILES.values()},
-            "commit": provenance.commit(),
-            "versions": provenance.versions("numpy", "pyarrow"),
-        }
-        schema.write_manifest(folder, manifest)
-    return Prepared(folder=folder, manifest=manifest, reused=False)
+        files = {name: file_hash(folder / name) for name in FILES.values()}
+        result = {"inputs": inputs, "counts": counts | of_boards, "files": files}
+        record.finish(result)
+    return Prepared(folder=folder, result=result, reused=False)
 
 
 def _input(run: reader.Run) -> dict[str, Any]:
-    """What the manifest says of a run that was read."""
+    """What the record says of a run that was read."""
     return {
         "run": run.name,
         "games": run.games,
         "rows": run.rows,
         "files": _digest([shard.sha256 for shard in run.shards]),
-        "settings": schema.read_manifest(run.folder).get("identity", {}),
+        "settings": run.identity,
     }
 
 
-def _finished(folder: Path, inputs: list[dict[str, Any]]) -> Prepared | None:
-    """The tables in a folder; None where there are none of these files. Raises DataError for tables that changed."""
-    if not (folder / schema.MANIFEST).exists():
-        return None
-    manifest = schema.read_manifest(folder)
-    if manifest.get("inputs") != inputs:  # the same hashes of rows, but in files that were not read yet
-        return None
+def _verify(folder: Path, result: Mapping[str, Any]) -> None:
+    """Raise DataError for tables that were changed."""
     for name in FILES.values():
         path = folder / name
-        if not path.is_file() or file_hash(path) != manifest.get("files", {}).get(name):
+        if not path.is_file() or file_hash(path) != result.get("files", {}).get(name):
             raise DataError(
-                f"{path}: not the file its manifest describes (damaged or changed); delete {folder} to have it rebuilt"
+                f"{path}: not the file that its record describes (damaged or changed); delete {folder} to rebuild it"
             )
-    return Prepared(folder=folder, manifest=manifest, reused=True)
 
 
 def _read(
@@ -227,7 +215,7 @@ def _merge(rows: Columns) -> tuple[dict[int, pa.Table], dict[str, Any]]:
 
 
 def _by_split(counts: Sequence[int] | NDArray[np.int64]) -> dict[str, int]:
-    """Counts by split, as a manifest has them."""
+    """Counts by split, as the record has them."""
     return {"training": int(counts[TRAINING]), "validation": int(counts[VALIDATION])}
 
 

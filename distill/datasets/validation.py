@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ from distill.common import listed, provenance
 from distill.datasets.batching import Examples
 from distill.datasets.canonical import board_keys
 from distill.games import schema
-from distill.games.reader import RawRows, raw_rows
+from distill.games.reader import RawRows, Run, open_run, raw_rows
 
+VALIDATION_SET = "data/reference/validation"
+"""The rows of the teacher that ship."""
 NOT_THE_TEACHER = ("seed", "shard_games", "opening_moves")
 """Entries of a run's identity that do not change how a given position is labelled."""
 
@@ -25,18 +27,18 @@ def validation_rows(folders: Sequence[Path], fraction: float) -> tuple[str, RawR
     They are the shipped set where the same teacher labelled all of the data and the set is not part of the data.
     Otherwise they are the validation split of the data.
     """
-    reference = provenance.shipped("data/reference")
-    if reference is not None and (reference / "validation" / schema.MANIFEST).is_file():
-        shipped, *given = (schema.read_manifest(folder) for folder in (reference / "validation", *folders))
+    shipped = provenance.shipped(VALIDATION_SET)
+    if shipped is not None:
+        reference, *runs = map(open_run, (shipped, *folders))
         # Another teacher's labels would measure the difference of the teachers, and known games what was memorised.
-        if all(_teacher(run) == _teacher(shipped) and run["run"] != shipped["run"] for run in given):
-            return "data/reference/validation", raw_rows([reference / "validation"], None, 0)
+        if all(_teacher(run) == _teacher(reference) and run.name != reference.name for run in runs):
+            return VALIDATION_SET, raw_rows([shipped], None, 0)
     return f"the validation split of {listed(folders)}", raw_rows(folders, schema.VALIDATION, fraction)
 
 
-def _teacher(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _teacher(run: Run) -> dict[str, Any]:
     """The entries of a run's identity that decide its labels."""
-    return {name: value for name, value in manifest.get("identity", {}).items() if name not in NOT_THE_TEACHER}
+    return {name: value for name, value in run.identity.items() if name not in NOT_THE_TEACHER}
 
 
 def seen(training: Examples, current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distill.common import DataError, provenance, write_atomically
+from distill.common import DataError, provenance, run_folder, write_atomically
 from distill.common.tables import table
 from distill.evaluation import report
 from distill.evaluation.labels import Shares
@@ -48,13 +48,13 @@ def require(page: Path) -> None:
 def about(run: Run, manifest: Mapping[str, Any]) -> str:
     """What the run holds and who labelled it, as the card begins. Raises DataError where the manifest does not say."""
     try:
-        if manifest.get("kind") == schema.PACKED:
+        if manifest.get("kind") == schema.PACKED_BOARDS:
             games, rows = (sum(int(each[name]) for each in manifest["inputs"]) for name in ("games", "rows"))
             source = f", merged from {rows:,} rows of {games:,} games" if games else ""
             return f"{run.rows:,} distinct boards{source}."
         return f"{run.games:,} games, {run.rows:,} labelled positions; {_labeller(manifest['identity'])}."
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise DataError(f"{run.folder / schema.MANIFEST}: does not say how the run was made") from None
+        raise DataError(f"{run.folder / run_folder.RECORD}: does not say how the run was made") from None
 
 
 def write(
@@ -79,8 +79,8 @@ def write(
     totals = counted.plies.sum()
     files = f"{len(run.shards):,} Parquet file{'s' * (len(run.shards) > 1)}"
     size = sum(shard.path.stat().st_size for shard in run.shards) / 1e6
-    if packed := manifest.get("kind") == schema.PACKED:
-        made, facts = "`manifest.json` names the runs of these games.", {}
+    if packed := manifest.get("kind") == schema.PACKED_BOARDS:
+        made, facts = "`_run.json` names the runs of these games.", {}
     else:
         made = f"    {reader.remake_command(run.folder)}"
         results = zip(("wins", "draws", "losses"), counted.results.values(), strict=True)

@@ -42,7 +42,6 @@ from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.games import reader
 from distill.games.labeller import majority
 from distill.games.reader import RawRows
-from distill.games.schema import read_manifest
 from distill.mcts import compiling
 from distill.mcts.settings import UctSettings
 from distill.players.intervals import Estimate, share
@@ -110,7 +109,7 @@ def teacher_of(folder: Path) -> UctSettings | None:
     from distill.games import runs  # which loads Numba
     from distill.mcts import uct
 
-    identity = read_manifest(folder).get("identity", {})
+    identity = reader.open_run(folder).identity
     known = [field.name for field in dataclasses.fields(UctSettings)]
     try:
         settings = UctSettings(**{name: identity[name] for name in known if name in identity})

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from distill.common import file_hash, provenance, read_object
+from distill.common import file_hash, provenance, run_folder
 from distill.exporters import comparison, quantized
 from distill.exporters.conversion import Converted
 from distill.exporters.formats import FORMATS
@@ -78,11 +78,12 @@ _MOST_FOLDERS = 3
 def facts_of_run(folder: Path) -> dict[str, Any]:
     """What a run's folder records about its network, by name: settings, results, grades.
 
-    Settings and results come from `config.json` and `metrics.json`; of a self-play run, whose results are those of its
+    Settings and results come from the folder's record; of a self-play run, whose results are those of its
     last iteration, only its length. Grades are added where a report in the folder or beside it is of this network.
     Empty where the folder is not that of a run.
     """
-    facts, result = (read_object(folder / name) for name in ("config.json", "metrics.json"))
+    record = run_folder.read(folder)
+    facts, result = (record.settings, record.result or {}) if record else ({}, {})
     if "iteration" in result:
         result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
     grades = _grades(folder)
@@ -93,7 +94,7 @@ def _grades(folder: Path) -> dict[str, Any]:
     """The grades of this network in a report in its folder or beside it, recognized by the network's hash."""
     network = folder / finding.BEST
     for report in (folder, folder.parent) if network.is_file() else ():
-        found = read_object(report / "evaluation" / "metrics.json")
+        found = run_folder.result_of(report / "evaluation")
         for name, player in found.get("players", {}).items():
             sets = {each: player["sets"][each] for each in quantized.SETS if each in player.get("sets", {})}
             # A network with a search has a name with @, and its grades are not those of the network.

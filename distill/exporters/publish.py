@@ -38,7 +38,7 @@ def publish(
 
     Args:
       core: the network with its raw logits.
-      folder: the model's folder, which the caller has locked (`folders.locked`); created where missing. Its previous
+      folder: the model's folder, which the caller has locked (`run_folder.locked`); created where missing. Its previous
         export stays until everything new has passed.
       run: facts for the card, by name (`card.facts_of_run`).
       others: formats besides the SavedModel, keys of `formats.FORMATS`.

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 
 from distill.common import DataError, provenance
 from distill.common.cluster import Cluster, KilledError
+from distill.common.storage import Folder, Storage, storage_of
 from distill.common.workers import pool as new_pool
 from distill.games.runs import RunSettings, plugin_of
 from distill.games.schema import Shard, shard_name
 from distill.games.shards import LIBRARIES, Task, make_shard
-from distill.games.storage import Folder, Storage, storage_of
 from distill.mcts import textbook, uct
 
 KILLS_ALLOWED = 2

@@ -3,7 +3,7 @@
 In: complete folders of `generate`, of `selfplay` or of packed boards, each one run. Out: columns as NumPy arrays, a
 shard at a time. Nothing is changed on disk. Packed boards are read like games of one row each.
 
-`verify` compares every shard with the SHA-256 in the manifest before a row is used. This covers the footer as well as
+`verify` compares every shard with the SHA-256 in the record before a row is used. This covers the footer as well as
 the pages and notices a shard of another run, which page checksums do not; it takes about a second per gigabyte.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.common import DataError, cli, file_hash, folders
+from distill.common import DataError, cli, file_hash, run_folder
 from distill.common.arrays import Arrays
 from distill.game import rules
 from distill.game.mixing import GOLDEN, splitmix64
@@ -29,7 +29,7 @@ from distill.games import schema
 from distill.games.labeller import majority
 from distill.games.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_STEPS
 
-KINDS = (folders.GAMES, folders.NETWORK_GAMES, folders.PACKED_BOARDS)
+KINDS = (schema.GAMES, schema.PACKED_BOARDS)
 """The kinds of folders that can be read as games."""
 
 RAW = ("game_id", "current", "mask", "label", "ply")
@@ -53,10 +53,18 @@ class ShardFile(schema.Shard):
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A complete folder of games. `name` is the hash of the run's identity: settings, seed and search version."""
+    """A complete folder of games.
+
+    Attributes:
+      name: hash of the run's identity: settings, seed and search version.
+      sources: names of the runs whose games it holds; packed boards may be of many.
+      identity: what its games depend on.
+    """
 
     folder: Path
     name: str
+    sources: frozenset[str]
+    identity: dict[str, Any]
     games: int
     rows: int
     shards: tuple[ShardFile, ...]
@@ -81,44 +89,60 @@ class RawRows(Arrays):
 
 
 def remake_command(folder: Path) -> str:
-    """The command that makes missing games of a folder, or words for it where the folder does not say who played."""
-    config, kind = folder / "config.json", folders.kind_of(folder)
-    if kind not in (folders.GAMES, folders.NETWORK_GAMES) or not config.is_file():
-        return f"the command that made {folder}"
-    command = "generate" if kind == folders.GAMES else "selfplay"
-    return f"python -m distill.{command} --config {shlex.quote(str(config))} --out {shlex.quote(str(folder))}"
+    """The command that plays missing games of a folder again, or words for it where no search played them."""
+    record = run_folder.read(folder)
+    if record is None or record.kind != schema.GAMES:
+        return f"the command that wrote {folder}"
+    command = "selfplay" if "network" in record.identity else "generate"
+    config = shlex.quote(str(folder / run_folder.RECORD))
+    return f"python -m distill.{command} --config {config} --out {shlex.quote(str(folder))}"
 
 
 def open_run(folder: Path) -> Run:
-    """The run in a folder, from its manifest alone; the shards are not opened.
+    """The run in a folder, from its record alone; the shards are not opened.
 
     Raises DataError for a folder that is missing, empty, not of games, or not finished.
     """
-    folders.refuse_file(folder)
-    kind = folders.kind_of(folder)
-    if kind is None and not any(folder.glob("shard-*")) and not (folder / schema.MANIFEST).exists():
+    record = run_folder.read(folder)
+    if record is None and not any(folder.glob("shard-*")):
         where = "--preset smoke" if folder == cli.SMOKE_DATA / "games" else f"--out {shlex.quote(str(folder))}"
-        if folder.is_dir() and any(folder.iterdir()):  # such as the boards that ship
+        if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):  # such as the boards that ship
             raise DataError(f"{folder}: holds other files, not games; name a folder that generate has finished")
         raise DataError(f"{folder}: no games here; make them with: python -m distill.generate {where}")
-    if kind and kind not in KINDS:
-        raise DataError(f"{folder}: holds {kind.description}, no games")
-    manifest, entries = schema.read_manifest(folder, schema.parse_run)
-    shards = tuple(ShardFile(folder=folder, **dataclasses.asdict(entry)) for entry in entries)
-    return Run(folder=folder, name=manifest["run"], games=manifest["games"], rows=manifest["rows"], shards=shards)
+    record = run_folder.finished(folder, *KINDS)
+    return run_of(folder, record)
+
+
+def run_of(folder: Path, record: run_folder.Record) -> Run:
+    """The run that a finished record describes. Raises DataError for another result than that of games."""
+    result = record.result or {}
+    shards = schema.shards_of(folder, result)
+    try:
+        sources = frozenset({str(source["run"]) for source in result.get("inputs", ())} or {result["run"]})
+    except (LookupError, TypeError) as error:
+        raise DataError(f"{folder}/{run_folder.RECORD}: its inputs are not those of packed boards ({error})") from error
+    return Run(
+        folder=folder,
+        name=result["run"],
+        sources=sources,
+        identity=record.identity,
+        games=sum(shard.games for shard in shards),
+        rows=sum(shard.rows for shard in shards),
+        shards=tuple(ShardFile(folder=folder, **dataclasses.asdict(shard)) for shard in shards),
+    )
 
 
 def open_runs(folders: Sequence[Path]) -> list[Run]:
-    """The runs in several folders, ordered by name. Raises DataError where two folders hold the same run."""
+    """The runs in several folders, ordered by name. Raises DataError where two folders hold games of the same run."""
     runs = sorted((open_run(Path(folder)) for folder in folders), key=lambda run: run.name)
-    for first, second in itertools.pairwise(runs):
-        if first.name == second.name:
-            raise DataError(f"{second.folder}: the same run as {first.folder}, so its games would count twice")
+    for first, second in itertools.combinations(runs, 2):
+        if first.sources & second.sources or first.name == second.name:
+            raise DataError(f"{second.folder}: games of the same run as in {first.folder}, which would count twice")
     return runs
 
 
 def verify(runs: Iterable[Run], advice: str | None = None) -> None:
-    """Raise DataError unless every shard is the file its manifest describes, in this schema.
+    """Raise DataError unless every shard is the file that the record describes, in this schema.
 
     `advice` says what a user can do; None: make the games again.
     """
@@ -128,7 +152,7 @@ def verify(runs: Iterable[Run], advice: str | None = None) -> None:
             if not there or file_hash(shard.path) != shard.sha256:
                 # `generate` does not overwrite rows that somebody changed, so the file must go first.
                 again = advice or f"to make it again, delete it, then: {remake_command(run.folder)}"
-                what = "not the file the manifest describes (damaged or changed)" if there else "missing"
+                what = "not the file that the record describes (damaged or changed)" if there else "missing"
                 raise DataError(f"{shard.path}: {what}; {again}")
             with schema.opened(shard.path) as file:
                 metadata = schema.metadata_of(shard.path, file)

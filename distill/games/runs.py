@@ -6,14 +6,11 @@ Two runs with equal identities have equal games. The name of a run is a hash of 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from distill.common import canonical_json
 from distill.common.cli import as_json, check, check_seed, setting
 from distill.common.plugins import Plugin
 from distill.game.rules import EMPTY, Position, from_moves, is_over, legal_columns, play
@@ -67,8 +64,8 @@ def plugin_of(settings: RunSettings) -> Plugin | None:
 
 
 def identity(settings: RunSettings) -> dict[str, Any]:
-    """What defines a run: its settings, and the version of the search or the hash of the labeller's source."""
-    stored = as_json(settings_of(settings))
+    """What the games of a run depend on: its settings, and the version of the search or the labeller's source hash."""
+    stored = {name: value for name, value in as_json(settings_of(settings)).items() if name != "shard_games"}
     plugin = plugin_of(settings)
     if plugin is None:
         del stored["labeller"]
@@ -85,11 +82,6 @@ def with_engine(stored: dict[str, Any]) -> dict[str, Any]:
     from distill.mcts import textbook
 
     return stored | {"reference": textbook.source_hash()}
-
-
-def run_hash(run_identity: Mapping[str, Any]) -> str:
-    """Name of a run: BLAKE2b-128 over the canonical JSON of its identity, in hex."""
-    return hashlib.blake2b(canonical_json(run_identity).encode(), digest_size=16).hexdigest()
 
 
 # Openings -------------------------------------------------------------------------------------------------------------

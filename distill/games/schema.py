@@ -1,8 +1,8 @@
-"""The row, the prepared row and the manifest: types, meanings, and the only code that reads or writes them.
+"""The row, the prepared row and the shard: types, meanings, and the only code that reads or writes them.
 
 A shard is one Parquet file of raw rows, one row a labelled position, sorted by (game_id, ply). Its
 file metadata carry the run's identity, so a shard explains itself; no time, host or path is in it.
-`manifest.json` is written last: a folder that has one is complete.
+The result in the folder's record lists the shards (`common/run_folder.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.common import DataError, canonical_json, first_line, write_atomically, write_json
+from distill.common import DataError, canonical_json, first_line, write_atomically
+from distill.common.run_folder import RECORD
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes meaning, of raw or of prepared rows."""
@@ -67,13 +68,14 @@ PACKED_ROW = pa.schema(
 VALUE_STEPS = 127
 
 PACKED = "packed"
-"""The kind of such files and folders in their metadata and manifest."""
+"""The kind of such files in their metadata."""
 
 DISTINCT = ("current", "mask", "key", "value")
 """Columns with few equal entries: a dictionary of them takes more than they do, a fifth of a file."""
 TRAINING, VALIDATION = 0, 1
 
-MANIFEST = "manifest.json"
+GAMES, PACKED_BOARDS = "games", "packed boards"
+"""The kinds of folders that hold shards, in their records."""
 
 SHARD_ROWS = 100_000 * 42
 """Most rows and most games of a shard. A file may come from anywhere: a larger number is refused before it is used."""
@@ -93,7 +95,7 @@ def is_shard(name: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """What a manifest says of one shard, a file beside it: games `first_game` to `first_game + games - 1`."""
+    """What a record says of one shard, a file beside it: games `first_game` to `first_game + games - 1`."""
 
     name: str
     first_game: int
@@ -105,14 +107,22 @@ class Shard:
 
 
 def shard_of(entry: Mapping[str, Any]) -> Shard:
-    """A manifest's entry of a shard. Raises LookupError, TypeError, ValueError or ArithmeticError for what is none."""
+    """A record's entry of a shard. Raises LookupError, TypeError, ValueError or ArithmeticError for what is none."""
     numbers = {key: int(entry[key]) for key in ("first_game", "games", "rows", "simulations")}
     if min(numbers.values()) < 0 or max(numbers["games"], numbers["rows"]) > SHARD_ROWS:
         raise ValueError(f"a shard of {numbers['games']} games and {numbers['rows']} rows")
     name = str(entry["name"])
-    if not is_shard(name):  # a manifest from elsewhere must not reach outside its folder
+    if not is_shard(name):  # a record from elsewhere must not reach outside its folder
         raise ValueError(f"{name!r} is no shard's name")
     return Shard(name=name, sha256=str(entry["sha256"]), content_hash=str(entry["content_hash"]), **numbers)
+
+
+def run_name(identity: Mapping[str, Any]) -> str:
+    """Name of a run of games: BLAKE2b-128 over the canonical JSON of what its games depend on, in hex.
+
+    The size of shards is no part of the identity, so that the same games have the same name, however they are stored.
+    """
+    return hashlib.blake2b(canonical_json(identity).encode(), digest_size=16).hexdigest()
 
 
 def table_of(columns: Mapping[str, NDArray[Any]], schema: pa.Schema = ROW) -> pa.Table:
@@ -286,40 +296,11 @@ def content_hash(table: pa.Table) -> str:
     return digest.hexdigest()
 
 
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Declare a folder complete."""
-    write_json(folder / MANIFEST, manifest)
-
-
-def read_manifest(folder: Path, parse: Callable[[Path, bytes], Any] | None = None) -> Any:
-    """The manifest of a complete folder, by `parse_manifest` or by `parse`. Raises DataError where there is none."""
-    path = folder / MANIFEST
+def shards_of(place: object, result: Mapping[str, Any]) -> list[Shard]:
+    """The shards in the result of a run of games. Raises DataError for another result."""
     try:
-        return (parse or parse_manifest)(path, path.read_bytes())
-    except FileNotFoundError:
-        raise DataError(f"{folder}: no {MANIFEST}, so the run that writes it is not finished; start it again") from None
-
-
-def parse_run(path: Path | str, content: bytes) -> tuple[dict[str, Any], list[Shard]]:
-    """The manifest of a run of games, and its shards. Raises DataError where it is none."""
-    manifest = parse_manifest(path, content)
-    try:
-        if not re.fullmatch("[0-9a-f]{16,}", manifest["run"]):  # the split of games is computed from it
-            raise ValueError(f"run {manifest['run']!r}")
-        keys = ("games", "rows", *({"simulations"} & manifest.keys()))  # packed boards have none
-        totals = {key: int(manifest[key]) for key in keys}
-        return manifest | totals, [shard_of(entry) for entry in manifest["shards"]]
+        if not re.fullmatch("[0-9a-f]{16,}", result["run"]):  # the split of games is computed from it
+            raise ValueError(f"run {result['run']!r}")
+        return [shard_of(entry) for entry in result["shards"]]
     except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-        raise DataError(f"{path}: not the manifest of a run of games ({error})") from None
-
-
-def parse_manifest(path: Path | str, content: bytes) -> dict[str, Any]:
-    """The manifest in a file's bytes. Raises DataError where it is none of this schema version."""
-    try:
-        manifest = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: cannot be read ({first_line(error)})") from None
-    version = manifest.get("schema_version") if isinstance(manifest, dict) else None
-    if version != SCHEMA_VERSION:
-        raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}")
-    return dict(manifest)
+        raise DataError(f"{place}/{RECORD}: not the result of a run of games ({error})") from error

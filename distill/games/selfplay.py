@@ -1,8 +1,8 @@
 """Games in which a search guided by a network plays both sides, written as ordinary shards.
 
 In: settings, the network's evaluator, the shards to make. Out: a file a shard, written once the last of its games has
-ended. All games are played in lock step in this process. The caller holds the folder's lock and writes the manifest
-(`shards.declare`).
+ended. All games are played in lock step in this process. The caller holds the folder and records the result
+(`shards.result`).
 
 A row is a row of `schema.py` with one vote: `label` is the column that the search prefers, `move` the one played, which
 is drawn at random in the first plies. `visits` are those of this search; with a Gumbel root they are its improved
@@ -48,7 +48,7 @@ class SelfPlaySettings(PuctSettings, group="games", shown=("seed",)):
 
 def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:
     """What defines a run of self-play: its settings, the search's version, and the name of the network's weights."""
-    fields = {field.name for field in dataclasses.fields(SelfPlaySettings)}
+    fields = {field.name for field in dataclasses.fields(SelfPlaySettings)} - {"shard_games"}
     chosen = {name: value for name, value in as_json(settings).items() if name in fields}
     return {"puct_version": puct.PUCT_VERSION, "network": network, **runs.with_engine(chosen)}
 

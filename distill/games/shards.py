@@ -1,8 +1,8 @@
-"""Shards of a run: make one, find which are missing, delete them, write the manifest.
+"""Shards of a run: make one, find which are missing, describe them for the record.
 
 `make_shard(settings, index, ...)` plays games [index * S, (index + 1) * S) and writes one Parquet file; the same
 settings and index give the same bytes anywhere. A run is that function mapped over its indices (`executors.py`): what
-is missing or damaged is made, what is valid is kept, and the manifest is written last.
+is missing or damaged is made, what is valid is kept, and the result is recorded last.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from distill.common import DataError, folders, json_bytes, provenance
+from distill.common import DataError, provenance, run_folder
+from distill.common.cli import as_json
 from distill.common.plugins import Plugin
+from distill.common.storage import Storage, storage_of
 from distill.games import inspection, schema
 from distill.games.playing import play_games
-from distill.games.runs import RunSettings, identity, plugin_of, run_hash
-from distill.games.schema import Shard, is_shard, shard_name
-from distill.games.storage import Folder, Storage, storage_of
+from distill.games.runs import RunSettings, identity, plugin_of
+from distill.games.schema import Shard, shard_name
 
 LIBRARIES = ("numba", "numpy", "pyarrow")
 """Libraries whose versions decide the bytes of a shard."""
@@ -36,6 +37,11 @@ class Task:
     index: int
     games: int
 
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return shard_name(self.index)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -43,14 +49,12 @@ class Plan:
 
     Attributes:
       games: games of the finished run; a run never shrinks, so there may be more than were asked for.
-      manifest: the run's manifest; empty where there is none that can be used.
-      finished: whether there is nothing to make and the manifest says so.
+      finished: whether there is nothing to make and the record says so.
       done, todo: its sound shards, and those to make.
       damaged: why files are rebuilt.
     """
 
     games: int
-    manifest: Mapping[str, Any]
     finished: bool
     done: list[Shard]
     todo: list[Task]
@@ -81,11 +85,11 @@ def write(
     out: Path | Storage,
     libraries: Sequence[str] = LIBRARIES,
 ) -> Shard:
-    """Write the rows of a shard of the run with this identity; returns its entry for the manifest."""
+    """Write the rows of a shard of the run with this identity; returns its entry for the record."""
     metadata = {
         "schema_version": schema.SCHEMA_VERSION,
         "kind": "games",
-        "run": run_hash(run),
+        "run": schema.run_name(run),
         "identity": run,
         "index": index,
         "first_game": first_game,
@@ -97,52 +101,52 @@ def write(
     return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest())
 
 
-def declare(run: Mapping[str, Any], shards: list[Shard], out: Path | Storage) -> dict[str, Any]:
-    """Write and return the manifest of the run with this identity."""
-    manifest = _manifest(run, shards) | {"commit": provenance.commit(), "versions": provenance.versions(*LIBRARIES)}
-    storage_of(out).write(schema.MANIFEST, json_bytes(manifest))
-    return manifest
-
-
-def _manifest(run: Mapping[str, Any], shards: list[Shard]) -> dict[str, Any]:
-    """What the manifest of a run with these shards says, whatever program wrote it."""
+def result(run: Mapping[str, Any], shards: Sequence[Shard]) -> dict[str, Any]:
+    """What the record of a finished run of games with these shards says."""
     ordered = sorted(shards, key=lambda shard: shard.first_game)
-    return {
-        "schema_version": schema.SCHEMA_VERSION,
-        "kind": (folders.NETWORK_GAMES if "network" in run else folders.GAMES).name,
-        "run": run_hash(run),
-        "identity": run,
-        **{key: sum(getattr(shard, key) for shard in ordered) for key in ("games", "rows", "simulations")},
-        "shards": [dataclasses.asdict(shard) for shard in ordered],
-    }
+    sums = {key: sum(getattr(shard, key) for shard in ordered) for key in ("games", "rows", "simulations")}
+    return {"run": schema.run_name(run), **sums, "shards": [dataclasses.asdict(shard) for shard in ordered]}
 
 
 # What exists already --------------------------------------------------------------------------------------------------
 
 
-def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] | None = None) -> Plan:
+def opened(
+    out: str | Path | Storage, settings: Any, games: int, run: Mapping[str, Any], *, config: Any, restart: bool = False
+) -> AbstractContextManager[run_folder.Run]:
+    """Hold the folder of a run of games (`run_folder.opened`); a folder has shards of one size.
+
+    Args:
+      settings: of the run, with `shard_games`.
+      games: of the finished run.
+      run: its identity.
+      config: the command's settings, for the record.
+    """
+    names = [schema.shard_name(index) for index in range(-(-games // settings.shard_games))]
+    identity = {**run, "shard_games": settings.shard_games}
+    stored = as_json(config)
+    return run_folder.opened(out, schema.GAMES, identity, settings=stored, files=names, restart=restart)
+
+
+def plan(folder: run_folder.Run, settings: Any, games: int, run: Mapping[str, Any]) -> Plan:
     """What a run of at least so many games has and lacks; each shard is read, and every row is checked.
 
-    `run` is the identity of a run that a network plays. Raises DataError for a run with other settings (naming the
-    differences) and for a shard that somebody changed or that cannot be read although its bytes may be sound.
+    `run` is its identity. Raises DataError for a shard of another run, one that somebody changed, and one that cannot
+    be read although its bytes may be sound.
     """
-    run, storage = run or identity(settings), storage_of(out)
-    found, damaged, manifest, listed = dict[str, Shard](), list[str](), dict[str, Any](), dict[str, Shard]()
-    names = storage.names()
-    if schema.MANIFEST in names:
-        try:
-            manifest, entries = schema.parse_run(f"{storage}/{schema.MANIFEST}", storage.read(schema.MANIFEST))
-            listed, games = {shard.name: shard for shard in entries}, max(games, sum(each.games for each in entries))
-        except DataError as error:
-            damaged = [str(error)]
-    _refuse_other_run(run, storage, manifest)
-    # Keep what is sound. A file that is damaged is made again; one whose rows were changed is somebody's work.
-    for name in filter(is_shard, names):
-        inspected = inspection.inspect_shard(storage, name, listed.get(name))
-        _refuse_other_run(run, storage, inspected.metadata)
+    storage, size = folder.storage, settings.shard_games
+    if folder.restart or folder.record is None or not folder.record.identity:
+        return Plan(games=games, finished=False, done=[], todo=_tasks(games, size), damaged=[])
+    listed = {shard.name: shard for shard in schema.shards_of(storage, folder.result)} if folder.result else {}
+    shards, damaged = dict[str, Shard](), list[str]()
+    # Keep what is sound. A file that is damaged is rebuilt; one whose rows were changed is somebody's work.
+    for name in sorted({*folder.record.files} & {*storage.names()}):
+        inspected = inspection.inspect_shard(storage, name, listed.get(name), schema.run_name(run))
         reason = inspected.error
         if inspected.shard and name in listed and inspected.shard.content_hash != listed[name].content_hash:
-            reason = schema.ForeignError(f"{storage}/{name}: its rows were changed after the manifest was written")
+            reason = schema.ForeignError(f"{storage}/{name}: its rows were changed after the run was finished")
+        if inspected.metadata and inspected.metadata.get("run") != schema.run_name(run):
+            reason = schema.ForeignError(f"{storage}/{name}: of another run")
         if isinstance(reason, schema.ForeignError):  # a user may have rewritten the file, and would lose that
             raise DataError(f"{reason}; delete the file to rebuild it, or --restart to delete the run")
         if reason and not isinstance(reason, schema.DamagedError):
@@ -151,57 +155,25 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
             more = f" and {len(inspected.violations) - 1} more violations" if len(inspected.violations) > 1 else ""
             damaged.append(f"{storage}/{inspected.violations[0]}{more}")
         elif inspected.shard:
-            found[name] = inspected.shard
-    # Never shrink a run, even when an interrupted extension left no manifest.
-    games = max(games, *(shard.first_game + shard.games for shard in found.values()), 0)
-    size = settings.shard_games
-    tasks = [Task(index=first // size, games=min(size, games - first)) for first in range(0, games, size)]
-    # An extension may need more games of the last shard: then it is made again.
-    done = {}
-    for task in tasks:
-        shard = found.get(shard_name(task.index))
-        if shard and (shard.first_game, shard.games) == (task.index * size, task.games):
-            done[task] = shard
+            shards[name] = inspected.shard
+    # Never shrink a run, even an extension that was interrupted.
+    sizes = [*shards.values(), *listed.values()]
+    tasks = _tasks(max(games, *(shard.first_game + shard.games for shard in sizes), 0), size)
+    # An extension may need more games of the last shard, which is then rebuilt.
+    done = {
+        task: shard
+        for task in tasks
+        if (shard := shards.get(task.name)) and (shard.first_game, shard.games) == (task.index * size, task.games)
+    }
     todo = [task for task in tasks if task not in done]
-    finished = not todo and manifest.items() >= _manifest(run, [*done.values()]).items()
-    return Plan(games=games, manifest=manifest, finished=finished, done=[*done.values()], todo=todo, damaged=damaged)
-
-
-def _refuse_other_run(ours: Mapping[str, Any], storage: Storage, metadata: Mapping[str, Any] | None) -> None:
-    """Raise DataError for a manifest or a shard of another run; what is damaged names none and is rebuilt."""
-    theirs = (metadata or {}).get("identity")
-    if not isinstance(theirs, dict) or theirs == ours:
-        return
-    differences = [
-        f"{name} {theirs.get(name)} there, {ours.get(name)} here"
-        for name in sorted({*ours, *theirs})
-        if ours.get(name) != theirs.get(name)
-    ]
-    raise DataError(
-        f"{storage}: holds a run with other settings ({'; '.join(differences)}); "
-        "choose another --out, or --restart to delete it"
+    return Plan(
+        games=sum(task.games for task in tasks),
+        finished=not todo and folder.result == result(run, [*done.values()]),
+        done=[*done.values()],
+        todo=todo,
+        damaged=damaged,
     )
 
 
-def locked(out: Path | Storage) -> AbstractContextManager[None]:
-    """Hold a run's folder for one writer, as `folders.locked` does.
-
-    An object store has no lock: two writers with the same settings write the same bytes.
-    """
-    storage = storage_of(out)
-    return folders.locked(storage.path) if isinstance(storage, Folder) else nullcontext()
-
-
-def require(out: Path | Storage, kind: folders.Kind) -> None:
-    """Raise UserError where storage holds something else than games of this kind; as `folders.require` does."""
-    storage = storage_of(out)
-    names = storage.names()
-    folders.require_kind(storage, kind, folders.kind_in(names, storage.read), folders.visible(names))
-
-
-def delete(out: Path | Storage) -> None:
-    """Delete a run's files for --restart, and nothing else; config.json stays until it is replaced."""
-    storage = storage_of(out)
-    storage.delete(schema.MANIFEST)  # first, because half a run must not be complete
-    for name in filter(is_shard, storage.names()):
-        storage.delete(name)
+def _tasks(games: int, size: int) -> list[Task]:
+    return [Task(index=first // size, games=min(size, games - first)) for first in range(0, games, size)]

@@ -24,7 +24,8 @@ from distill.datasets import batching
 from distill.networks import finding, heads
 from distill.networks.cpu_kernels.fast_copy import fast_copy
 from distill.networks.saved import save_network
-from distill.training import checkpoint, history, losses, run_folder, schedule, step
+from distill.training import checkpoint, history, losses, schedule, step
+from distill.training.identity import LAST
 from distill.training.recipe import Recipe
 from distill.training.schedule import State
 
@@ -96,7 +97,7 @@ def fit(
                 state.best_evaluation = state.evaluations
                 save_network(core, folder / finding.BEST)
             schedule.after_evaluation(recipe, state)
-            save_network(core, folder / run_folder.LAST)
+            save_network(core, folder / LAST)
             history.write(folder, state.history)
             checkpoint.save(folder, model, dataclasses.asdict(state))  # last: it completes the evaluation
             progress.reach(state.step * size, f"validation loss {measured['loss']:.4f}")

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from distill.common import Progress, UserError, cli, folders, provenance
+from distill.common import Progress, UserError, cli, provenance, run_folder
 from distill.common.workers import spread
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
@@ -60,7 +60,7 @@ def run(config: Config) -> str:
     _openspiel()
     file = config.out / benchmark.FILES[1]
     settings = {"styles": STYLES, "exploration": EXPLORATION, **config.identity()}
-    with folders.locked(config.out):
+    with run_folder.locked(config.out):
         refuse_other_boards(file, settings)
         others = benchmark.read(config.out, files=(benchmark.FILES[0],))
         chunks = [range(first, min(first + CHUNK, config.games)) for first in range(0, config.games, CHUNK)]

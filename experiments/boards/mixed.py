@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.common import Progress, UserError, canonical_json, cli, cores, file_hash, folders
+from distill.common import Progress, UserError, canonical_json, cli, cores, file_hash, run_folder
 from distill.common.progress import Advance, silent
 from distill.datasets.benchmark import FILES, GRADED_BOARD, GradedBoards
 from distill.evaluation.grading import best_scores
@@ -99,7 +99,7 @@ def run(config: Config) -> str:
     if config.network is not None:
         settings["network"] = file_hash(finding.network_file(config.network))
     file = config.out / FILES[0]
-    with folders.locked(config.out):
+    with run_folder.locked(config.out):
         refuse_other_boards(file, settings)
         with Progress(config.games, "games") as progress:
             current, mask = mixed_play(config.games, config.seed, config.workers, progress.advance, styles)

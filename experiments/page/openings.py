@@ -26,7 +26,7 @@ from distill.common import DataError, Progress, cli, cores
 from distill.common.files import write_atomically
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS, EMPTY, ROWS, Position, from_moves, mirror, mirror_bits, play
-from distill.games import reader, runs, schema
+from distill.games import reader, runs
 from distill.players.names import make
 from distill.players.player import Bitboards, Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
@@ -98,7 +98,7 @@ def run(config: Config) -> str:
 def read_games(run: reader.Run) -> Iterator[Game]:
     """The games of a run of `generate` with their openings. Raises DataError for games of another command."""
     reader.verify([run])
-    identity = schema.read_manifest(run.folder).get("identity", {})
+    identity = run.identity
     if not {"search_version", "seed", "opening_moves"} <= identity.keys():
         raise DataError(f"{run.folder}: not made by generate, so the random openings are unknown")
     settings = SimpleNamespace(seed=identity["seed"], opening_moves=identity["opening_moves"])

@@ -22,7 +22,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from distill.common import cli, folders, say
+from distill.common import cli, run_folder, say
 from distill.datasets import benchmark
 from distill.players import names
 from distill.players.match import openings
@@ -94,7 +94,7 @@ def run(config: PlayersConfig) -> str:
     """Measure what is missing and write the table; returns the line that names the best player."""
     pages.require(config.page)
     player = functools.cache(lambda name: make(name, fast=True))
-    with folders.locked(config.out):
+    with run_folder.locked(config.out):
         rows = _measured(config, player)
     legend = pages.legend(config.games, config.apart, config.opening_plies, config.set, config.slow_boards)
     pages.write(config.page, rows, legend)

@@ -12,6 +12,7 @@ finished is kept, what was interrupted goes on; a run without its games is left 
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import shlex
 import subprocess
@@ -24,16 +25,14 @@ from typing import Literal, get_args
 import pandas as pd
 
 from distill import networks
-from distill.common import UserError, cli, cores, file_hash, folders, read_object, say, write_atomically, write_json
+from distill.common import UserError, cli, cores, file_hash, read_object, run_folder, say, write_atomically, write_json
 from distill.datasets import benchmark
 from distill.evaluation import grading
-from distill.games import census, reader, schema
-from distill.games.schema import MANIFEST
+from distill.games import census, reader
 from distill.networks import finding
 from distill.networks.finding import BEST
 from distill.players import names, player
 from distill.players.names import identity
-from distill.training.run_folder import METRICS
 from experiments.study import page as pages
 from experiments.study import plan as plans
 from experiments.study import results as graded
@@ -131,16 +130,16 @@ def _make_data(config: StudyConfig, plan: Plan, wanted: set[str]) -> None:
 
 def _take_over_shards(source: Path, folder: Path, count: int) -> None:
     """Copy the shards of finished games that a run of `count` games has too, byte for byte; `generate` checks them."""
-    if not (source / MANIFEST).is_file():
+    record = run_folder.read(source)
+    if record is None or record.result is None or run_folder.read(folder):
         return
     run = reader.open_run(source)
     reader.verify([run])
-    for there in folder.glob("shard-*.parquet"):
-        if schema.read_metadata(there).get("run") != run.name:
-            return  # another run lies there, which `generate` will not go on with
-    for shard in run.shards:
-        if shard.first_game + shard.games <= count and not (folder / shard.name).exists():
-            write_atomically(folder / shard.name, shard.path.read_bytes())
+    shards = [shard for shard in run.shards if shard.first_game + shard.games <= count]
+    unfinished = dataclasses.replace(record, result=None, files=[shard.name for shard in shards])
+    write_json(folder / run_folder.RECORD, dataclasses.asdict(unfinished))
+    for shard in shards:
+        write_atomically(folder / shard.name, shard.path.read_bytes())
 
 
 Ending = Literal["done", "left out", "failed"]
@@ -156,7 +155,7 @@ def _flags(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
 
 def _is_finished(folder: Path, flags: list[str]) -> bool:
     """Whether a run was trained to its end with these flags, and not with those of an earlier recipe."""
-    return (folder / METRICS).is_file() and read_object(folder / RECORD).get("train") == flags
+    return bool(run_folder.result_of(folder)) and read_object(folder / RECORD).get("train") == flags
 
 
 def _depends_on(games_folder: Path, flags: list[str]) -> list[str] | None:
@@ -174,7 +173,7 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
     """Train a run to its end, or go on with it; left out where its games are missing or another process is at it."""
     settings, out = plan.runs[name], _run_folder(config, name, seed)
     folder = _folder(config, plan, settings.data)
-    if not (folder / MANIFEST).is_file():
+    if not run_folder.result_of(folder):
         say(f"{name} left out: {folder} holds no finished games")
         return "left out"
     flags = _flags(config, plan, tier, name, seed)
@@ -182,7 +181,7 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
     if made_of and _is_finished(out, flags) and read_object(out / RECORD).get("made_of") == made_of:
         return "done"
     try:
-        with folders.locked(out):  # the trainer takes it in a moment, and holds it where only this process is killed
+        with run_folder.locked(out):  # the trainer takes it in a moment, and holds it where only this process is killed
             pass
     except UserError:
         say(f"{name} left out: another process trains in {out}")
@@ -294,7 +293,7 @@ def _result(
     other = grades.get(settings.against, {})
     common = sorted(set(own) & set(other))
     folder = _run_folder(config, name, min(own))
-    trained, record = read_object(folder / METRICS), read_object(folder / RECORD)
+    trained, record = run_folder.result_of(folder), read_object(folder / RECORD)
     facts = {key: record.get(key) for key in ("games", "rows")}
     facts |= {key: trained.get(key) for key in ("parameters", "training_boards", "epochs", "best_step", "steps")}
     facts |= {"top1_all": trained.get("top1_all")}

@@ -12,6 +12,7 @@ import shutil
 
 import numpy as np
 import pytest
+from distill.training.run_folder import LAST
 
 from distill import train
 from distill.common import provenance
@@ -20,7 +21,6 @@ from distill.exporters import publish
 from distill.networks import saved
 from distill.networks.finding import BEST
 from distill.training import history
-from distill.training.run_folder import LAST
 from tests.helpers import make_games, write_games
 from tests.network_helpers import kill_once, same, small_command
 

@@ -25,10 +25,10 @@ from helpers import same_manifest, state
 
 from distill import generate, validate
 from distill.common import DataError, provenance
+from distill.common.storage import Folder, storage_of
 from distill.game import rules
 from distill.game.rules import Position
 from distill.games import checks, inspection, schema
-from distill.games.storage import Folder, storage_of
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4", "--workers", "1", "--seed", "3"]
 VICTIM = "shard-00001.parquet"

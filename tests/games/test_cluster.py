@@ -24,10 +24,10 @@ from helpers import die_always, die_once, same_manifest, shard_hashes
 from distill import generate, validate
 from distill.common import DataError, UserError, provenance
 from distill.common import cluster as cluster_module
+from distill.common.storage import Folder, Remote, Storage, storage_of
 from distill.games import executors, reader, schema, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
-from distill.games.storage import Folder, Remote, Storage, storage_of
 
 distributed = pytest.importorskip("distributed")
 

@@ -26,9 +26,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distill.common import DataError
+from distill.common.storage import storage_of
 from distill.game import rules
 from distill.games import checks, inspection, schema
-from distill.games.storage import storage_of
 
 METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 16, "first_game": 0, "games": 2, "identity": {}}
 TABLE = make_games(2, seed=1)

@@ -1,0 +1,259 @@
+"""The folder that a run writes: one record, one writer at a time, one comparison.
+
+    with run_folder.opened(out, "training run", identity, settings=..., files=FILES, restart=config.restart) as run:
+        if run.result is not None:     # the same run is finished
+            return ...
+        ...                            # check everything else: nothing has been changed so far
+        run.begin()                    # deletes the old run's files after --restart, and writes the record
+        ...                            # write the files; a killed run resumes here
+        run.finish({"loss": 0.5})      # last, because the result marks the run as complete
+
+The record says what kind of run the folder holds, what the run's outcome depends on (`identity`), the settings that
+`--config` reads, and which files belong to the run. Only those files are ever deleted. Its name starts with "_", so
+that pandas, polars and others skip it in a folder of Parquet files.
+
+Readers need no lock, because files are renamed into place when they are complete.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import portalocker
+
+from distill.common import provenance
+from distill.common.errors import DataError, UserError, first_line, listed
+from distill.common.files import HALF_WRITTEN, PARTIAL, behind_links, canonical_json, json_bytes
+from distill.common.storage import Folder, Storage, storage_of
+
+RECORD = "_run.json"
+LOCK = ".lock"
+"""Name of the empty file that is locked while its folder is written; it stays."""
+LIBRARIES = ("distill", "keras", "tensorflow", "jax", "torch", "numba", "numpy", "pyarrow")
+"""Libraries whose versions are recorded where they are installed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What `_run.json` says.
+
+    Attributes:
+      kind: what the folder holds, in words, such as "games".
+      identity: everything that the run's outcome depends on; empty while --restart deletes the old files.
+      settings: of the command, as `--config` reads them.
+      files: names of the run's files and folders.
+      result: None until the run is finished.
+    """
+
+    kind: str
+    identity: dict[str, Any]
+    settings: dict[str, Any]
+    files: list[str]
+    versions: dict[str, Any]
+    commit: str | None = None
+    result: dict[str, Any] | None = None
+
+
+def read(place: str | Path | Storage) -> Record | None:
+    """The record of a folder; None where there is none. Raises DataError for one that is damaged."""
+    storage = storage_of(place)
+    try:
+        content = storage.read(RECORD)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        record = Record(**json.loads(content))
+        types = {"kind": str, "identity": dict, "settings": dict, "files": list, "versions": dict}
+        wrong = [name for name, kind in types.items() if not isinstance(getattr(record, name), kind)]
+        if wrong or not isinstance(record.result, dict | None) or not all(map(_is_name, record.files)):
+            raise ValueError(f"unexpected values of {listed(wrong) or 'files or result'}")
+        return record
+    except (ValueError, TypeError, RecursionError) as error:
+        problem = f"damaged ({first_line(error)})"
+        raise DataError(f"{storage}/{RECORD}: {problem}; restore it, or delete {storage}") from error
+
+
+def finished(place: str | Path | Storage, *kinds: str) -> Record:
+    """The record of a finished run of one of these kinds. Raises DataError where there is none."""
+    record = read(place)
+    if record is None:
+        raise DataError(f"{place}: no {RECORD}, so no run of distill was finished here")
+    if record.kind not in kinds:
+        raise DataError(f"{place}: holds {record.kind}, not {' or '.join(kinds)}")
+    if record.result is None:
+        raise DataError(f"{place}: the run is not finished; start its command again to resume it")
+    return record
+
+
+def result_of(place: str | Path | Storage) -> dict[str, Any]:
+    """The result of a run; empty where there is no finished one."""
+    record = read(place)
+    return (record.result or {}) if record else {}
+
+
+def _is_name(name: object) -> bool:
+    """Whether a record may name a file so: a record from elsewhere must not reach outside its folder."""
+    return isinstance(name, str) and name == Path(name).name not in ("", "..")
+
+
+@dataclass(kw_only=True)
+class Run:
+    """A folder that this process may write. `record` is the record in it, None in a new folder."""
+
+    storage: Storage
+    kind: str
+    identity: dict[str, Any]
+    settings: Mapping[str, Any]
+    files: Sequence[str]
+    restart: bool
+    record: Record | None
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """The result of the finished run; None for a run to start, to start again or to resume."""
+        return self.record.result if self.record and not self.restart else None
+
+    def begin(self) -> None:
+        """Delete the old run's files after --restart, and record the run as unfinished."""
+        if self.record and (self.restart or not self.record.identity):
+            # A killed deletion leaves a record without an identity: the next `begin` completes it.
+            self._write(dataclasses.replace(self.record, identity={}, result=None))
+            for name in self.record.files:
+                self.storage.delete(name)
+            self.record = None
+        self.restart = False
+        before = self.record.files if self.record else []
+        versions = provenance.versions(*LIBRARIES)
+        self._write(
+            Record(
+                kind=self.kind, identity=self.identity, settings=dict(self.settings), versions=versions,
+                files=sorted({*before, *self.files}), commit=provenance.commit(),
+            )
+        )  # fmt: skip
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Record the result, which completes the run."""
+        assert self.record is not None
+        self._write(dataclasses.replace(self.record, result=dict(result)))
+
+    def _write(self, record: Record) -> None:
+        self.storage.write(RECORD, json_bytes(dataclasses.asdict(record)))
+        self.record = record
+
+
+@contextmanager
+def opened(
+    place: str | Path | Storage,
+    kind: str,
+    identity: Mapping[str, Any],
+    *,
+    settings: Mapping[str, Any],
+    files: Collection[str],
+    restart: bool = False,
+    wait: bool = False,
+) -> Iterator[Run]:
+    """Hold a folder for one writer. Nothing in it is changed before `Run.begin`.
+
+    Args:
+      place: a folder, created where missing, or a URL, which has no lock: two writers of one run write the same bytes.
+      kind, identity, settings, files: as in `Record`.
+      restart: whether `begin` deletes the run in the folder.
+      wait: wait for another writer instead of raising UserError.
+
+    Raises UserError where the folder holds a run of another kind or with another identity, or files of these names
+    that no run recorded.
+    """
+    storage, known = storage_of(place), json.loads(canonical_json(identity))
+    _compare(storage, read(storage), kind, known, files, restart)  # before a folder is created for the lock
+    with locked(storage.path, wait=wait) if isinstance(storage, Folder) else nullcontext():
+        record = read(storage)
+        _compare(storage, record, kind, known, files, restart)
+        yield Run(
+            storage=storage,
+            kind=kind,
+            identity=known,
+            settings=settings,
+            files=[*files],
+            restart=restart,
+            record=record,
+        )
+        if isinstance(storage, Folder):
+            _remove_half_written(storage.path, {*files, RECORD})
+
+
+def _compare(
+    storage: Storage,
+    record: Record | None,
+    kind: str,
+    identity: Mapping[str, Any],
+    files: Collection[str],
+    restart: bool,
+) -> None:
+    """Raise UserError unless a run may be written where this record is."""
+    if record and record.kind != kind:
+        raise UserError(f"{storage}: holds {record.kind}, not {kind}; name another --out")
+    recorded = record.files if record else []
+    if strangers := [name for name in storage.names() if name in files and name not in recorded]:
+        raise UserError(f"{storage}: holds files that no run recorded ({listed(strangers)}); name another --out")
+    if record and record.identity and not restart and (different := differences(record.identity, identity)):
+        raise UserError(
+            f"{storage}: holds {kind} with other settings ({listed(different)}); "
+            "name another --out, or --restart to delete it"
+        )
+
+
+def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
+    """Each entry that differs, in words: "seed 1 there, 2 here"; entries of nested objects by dotted names."""
+    there, here = dict(_flat(theirs)), dict(_flat(ours))
+    names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
+    return [f"{name} {there.get(name)} there, {here.get(name)} here" for name in names]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+@contextmanager
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold a folder, which is created where missing, for one writer; the system releases the lock of a killed process.
+
+    Raises UserError where another process holds it and `wait` is not set, and where files cannot be locked.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder}: is a file; a folder is needed here")
+    path = behind_links(folder) / LOCK  # the target of a link need not exist yet
+    new = [parent for parent in path.parents if not parent.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = portalocker.Lock(path, "a", timeout=1e9 if wait else 0, check_interval=0.1, fail_when_locked=not wait)
+    try:
+        lock.acquire()
+    except portalocker.AlreadyLocked as error:
+        raise UserError(f"{folder}: another process is writing here; wait for it, or name another --out") from error
+    except portalocker.LockException as error:
+        path.unlink(missing_ok=True)
+        for parent in new:
+            with suppress(OSError):
+                parent.rmdir()
+        why = first_line(error.args[0] if error.args and isinstance(error.args[0], OSError) else error)
+        raise UserError(f"{folder}: files cannot be locked on this file system ({why}); name another --out") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _remove_half_written(folder: Path, files: Collection[str]) -> None:
+    """Remove what killed processes have left of files of the run."""
+    for path in folder.glob(f".*{PARTIAL}"):
+        if (match := HALF_WRITTEN.fullmatch(path.name)) and match[1] in files:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,53 @@
+"""What the weights of a training depend on, for the record of its folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from distill.common import UserError, cli, file_hash, plugins
+from distill.game.encoding import ENCODING_VERSION
+from distill.games.schema import SCHEMA_VERSION
+from distill.networks import finding
+
+BEST, LAST = finding.BEST, "last.keras"
+"""The network with the smallest loss on validation boards, and the latest one."""
+
+
+def identity(config: Any, free: Sequence[str], **also: Any) -> dict[str, Any]:
+    """All settings of a command's config except `free`, and `also`.
+
+    The initial network and the source of a custom arch count by their hashes, and the Keras backend counts, because
+    another one draws other random numbers.
+    """
+    settings = {name: value for name, value in cli.as_json(config).items() if name not in free}
+    init = finding.network_file(config.init) if config.init else None
+    settings |= {
+        "init": file_hash(init) if init else None,
+        "backend": os.environ.get("KERAS_BACKEND") or "tensorflow",
+        "schema_version": SCHEMA_VERSION,
+        "encoding_version": ENCODING_VERSION,
+    }
+    if plugins.is_spec(config.arch or ""):
+        settings["arch source"] = plugins.Plugin.named(config.arch, "--arch").source
+    return settings | also
+
+
+def require_safe_init(config: Any, out: Path, files: Sequence[str]) -> None:
+    """Raise UserError if --restart would delete the network of --init."""
+    if not (config.restart and config.init):
+        return
+    init = finding.network_file(config.init)
+    deleted = [out.resolve() / name for name in files]
+    paths = (init.parent.resolve() / init.name, init.resolve())  # of a link, and of its target
+    if any(path.is_relative_to(file) for path in paths for file in deleted):
+        raise UserError(f"{init}: --restart would delete the initial network; name another --out")
+
+
+def finished_line(out: Path, line: str) -> str:
+    """The last line of a finished run. Raises UserError if its network is missing."""
+    if not (out / BEST).is_file():
+        raise UserError(f"{out / BEST}: missing, though the run is finished; restore it, or add --restart")
+    return f"{line} (finished before, nothing to do; --restart starts from scratch)"
