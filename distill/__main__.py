@@ -13,7 +13,7 @@ from distill.common import streams
 
 COMMANDS = (
     "generate", "prepare", "validate", "describe", "train", "evaluate",
-    "arena", "walk", "export", "serve", "play", "review", "selfplay", "reinforce",
+    "arena", "walk", "export", "serve", "play", "selfplay", "reinforce",
 )  # fmt: skip
 """In the order in which a newcomer meets them."""
 

@@ -6,7 +6,7 @@
     python -m distill.play models/cnn --moves 4453    # continues a game
 
 In: columns 1-7 and a few letters, one a line (`?` lists them). Out: the board after every move, and at the end the game
-as a move string, which `--moves` and `distill review` read.
+as a move string, which `--moves` reads.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Players by name, the solver, matches, ratings, the gate, levels, game review."""
+"""Players by name, the solver, matches, ratings, the gate, levels."""

@@ -65,14 +65,6 @@ reinforce --entropy 0.1 -1 -> --entropy -1.0 must be at least 0
 reinforce --gate 1.2 -> --gate 1.2 must be above 0 and at most 1
 reinforce --arch cnn --init models/pillar -> --arch and --init exclude each other
 reinforce --games 6 --opponents 4 -> --opponents 4 must be from 1 to 3, with --games 6
-review -> name one game
-review '' -> name one game
-review '[ ]' -> name one game
-review 44 55 -> name one game
-review 48 -> game 48: move 2 is '8', not a column from 1 to 7
-review 41424345 -> move 8 comes after the end of the game
-review 44 --by pillar -> player 'pillar' reviews no game
-review 44 --by nobody@puct:9 -> player 'nobody@puct:9' is unknown
 selfplay --games-only -> --games-only needs --init
 selfplay --gate 1 -> --gate 1.0 must be between 0 and 1
 selfplay --arena-games 3 -> --arena-games 3 must be an even number

@@ -1,11 +1,11 @@
 """The tab "Analysis" in headless Chromium against `python -m distill.serve`. Properties:
 
-- the browser's marks are Python's: 1,000 moves of shipped games by the same scores, and whole games by the same values
-  and shares of visits;
-- two games by the button, each as Python reviews it: a planted blunder, random players; marks stand in
-  the list of moves and on the graph, the same in the tab "Play", and no move with the best score is called an error;
+- marks of 1,000 moves of shipped games are those of a plain computation from the positions after the moves; estimates
+  by values and shares of visits follow their definition, at its borders;
+- two games by the button, a blunder among best moves and random players: marks stand in the list of moves and on the
+  graph, the same in the tab "Play";
 - a mistake that is chosen, in the list, among the moves or on the graph, leads to the position before it, with the
-  better column on the board and Python's line, which can be stepped, also if it was left before the line came;
+  better column on the board and a line of best moves, which can be stepped, also if it was left before the line came;
 - arrow keys, Home and End step through the game, also after a click on a tab or a column; the graph is a slider;
 - a move played from an earlier position starts a variation: it is shown, the game stays, and one can return;
 - a link opens here, no engine replies, and the game in "Play" stays as it was; "Play from here" continues one there;
@@ -19,17 +19,15 @@
 
 import io
 import itertools
-import random
 import re
 
 import pytest
 from helpers import game_at_random
 from matplotlib import image
-from review_helpers import shipped_moves, with_blunder
+from review_helpers import accuracy, mark, marks, shipped_moves, with_blunder
 
 from distill.game import rules
 from distill.game.encoding import FULL_COLUMN
-from distill.players import review
 from tests import pages
 from tests.pages import stones
 
@@ -37,11 +35,6 @@ pytest.importorskip("bitbully", reason="the solver is an optional extra")
 
 
 SERVER = ("--max-simulations", "40")
-
-
-@pytest.fixture(scope="module")
-def grader() -> review.Grader:
-    return review.Grader("solver")
 
 
 def reviewed(page, game: str) -> None:
@@ -56,81 +49,83 @@ def grades(page) -> list[str]:
     return page.evaluate("[...document.querySelectorAll('#moves button')].map((chip) => chip.dataset.grade)")
 
 
-def errors_of(found: review.Review) -> list[review.Move]:
-    return [move for move in found.moves if move.mark in review.ERRORS]
+def errors_of(expected: list[str]) -> list[int]:
+    """Numbers of the moves that are errors."""
+    return [number for number, mark in enumerate(expected, 1) if mark in ("inaccuracy", "mistake", "blunder")]
 
 
-def check_page(page, found: review.Review) -> None:
-    """Accuracy, marks in the list of moves, signs on the graph and the list of errors are those of Python."""
+def check_page(page, expected: list[str]) -> None:
+    """Accuracy, marks in the list of moves, signs on the graph and the list of errors follow from the marks."""
     shown = [page.inner_text(f"#analysis-accuracy-{side}") for side in (0, 1)]
-    assert shown == [f"{percent} %" for percent in found.accuracy]
+    assert shown == [f"{accuracy(expected[side::2])} %" for side in (0, 1)]
     words = {"best": "best move", "good": "", "forced": ""}
-    assert grades(page) == [words.get(move.mark, move.mark) for move in found.moves]
+    assert grades(page) == [words.get(mark, mark) for mark in expected]
     signs = page.evaluate(
         "[...document.querySelectorAll('#analysis-graph .sign')].map((sign) => [+sign.dataset.ply, sign.dataset.mark])"
     )
-    assert signs == [[move.number - 1, move.mark] for move in found.moves if move.mark in review.SIGNS]
+    signed = {"only move", "inaccuracy", "mistake", "blunder"}
+    assert signs == [[ply, mark] for ply, mark in enumerate(expected) if mark in signed]
     listed = page.locator("#analysis-errors button").all_inner_texts()
-    assert [text.strip().split(".")[0] for text in listed] == [str(move.number) for move in errors_of(found)]
+    assert [int(text.strip().split(".")[0]) for text in listed] == errors_of(expected)
     assert page.inner_text("#analysis-note") == "Checked by the perfect solver"
 
 
-def test_the_browsers_marks_and_estimates_are_pythons(page, solver):
+def test_marks_of_1000_moves_are_those_of_a_plain_computation(page, solver):
     moves = shipped_moves(1000)
     scores = [solver.scores(position) for position, _ in moves]
     script = """async ([scores, moves]) => (await import("./review.js")).marks(scores, moves)"""
-    given = [[None if score == FULL_COLUMN else score for score in own] for own in scores]
-    found = page.evaluate(script, [given, "".join(str(column + 1) for _, column in moves)])
-    assert found == [review.mark(own, column) for own, (_, column) in zip(scores, moves, strict=True)]
-    dice = random.Random(3)
-    games = []
-    for seed in range(40):
-        game = game_at_random(seed)
-        opinions = []
-        for ply in range(len(game)):
-            legal = rules.legal_columns(rules.from_moves(game[:ply]))
-            shares = [dice.random() ** 3 if column in legal else 0.0 for column in range(7)]
-            opinions.append(
-                {"policy": [share / sum(shares) for share in shares], "value": dice.uniform(-1, 1), "scores": None}
-            )
-        games.append((game, opinions))
-    script = """async (games) => {
+    given = [[None if score == FULL_COLUMN else score for score in row] for row in scores]
+    shown = page.evaluate(script, [given, "".join(str(column + 1) for _, column in moves)])
+    assert shown == [mark(solver, position, column) for position, column in moves]
+    assert {*shown} == {"only move", "best", "good", "inaccuracy", "mistake", "blunder", "forced"}
+
+
+ESTIMATES = {
+    # share of the visits, value before the move, value after it for the same side
+    (0.6, 0.9, -0.9): "best",
+    (0.25, 0.9, -0.9): "good",
+    (0.1, 0.9, 0.61): "good",
+    (0.1, 0.9, 0.5): "inaccuracy",
+    (0.1, 0.5, 0.19): "mistake",
+    (0.1, 0.1, -0.2): "mistake",
+    (0.1, 0.2, -0.2): "blunder",
+    (0.0, -0.3, -1.0): "inaccuracy",
+}
+
+
+def test_each_estimate_by_its_definition(page):
+    script = """async (cases) => {
       const { estimatedMarks } = await import("./review.js");
-      return games.map(([moves, opinions]) => estimatedMarks(opinions, moves));
+      return cases.map(([share, value, after]) =>
+        estimatedMarks([{ policy: [share, 0.5, 0, 0, 0, 0, 0], value }, { policy: [], value: -after }], "1")[0]);
     }"""
-    seen = set()
-    for (game, opinions), found in zip(games, page.evaluate(script, games), strict=True):
-        for ply, mark in enumerate(found):
-            after = rules.from_moves(game[: ply + 1])
-            worth = float(rules.is_won(after)) if rules.is_over(after) else -opinions[ply + 1]["value"]
-            own = opinions[ply]
-            expected = review.estimated_mark(own["policy"], int(game[ply]) - 1, own["value"], worth)
-            is_forced = len(rules.legal_columns(rules.from_moves(game[:ply]))) == 1
-            assert mark == ("forced" if is_forced else expected)
-            seen.add(mark)
-    assert seen >= {"best", "good", *review.ERRORS}
+    assert page.evaluate(script, [*ESTIMATES]) == [*ESTIMATES.values()]
 
 
-def test_a_planted_blunder_is_found_and_what_was_better_is_shown(page, solver, grader):
+def test_a_blunder_is_found_and_what_was_better_is_shown(page, solver):
     game = with_blunder(solver, ply=12)
-    found = review.review(game, grader)
-    (error,) = errors_of(found)
+    expected = marks(solver, game)
+    assert errors_of(expected) == [13]
     reviewed(page, game)
-    check_page(page, found)
+    check_page(page, expected)
+    assert page.inner_text("#analysis-accuracy-1") == "100 %"
     page.get_by_role("button", name="13. Red").click()
     assert stones(page) == 12
-    assert page.inner_text("#status") == f"Red played column {game[12]}?? Column {error.better + 1} was better."
-    assert f"Move 13: Red plays column {game[12]}, a blunder: Yellow wins in" in page.inner_text("#analysis-detail")
-    assert f"Column {error.better + 1} is better: Red wins in" in page.inner_text("#analysis-detail")
     page.wait_for_selector("#analysis-line button")
-    assert "".join(page.locator("#analysis-line button").all_inner_texts()) == error.line
+    line = "".join(page.locator("#analysis-line button").all_inner_texts())
+    for ply, text in enumerate(line):
+        scores = solver.scores(rules.from_moves(game[:12] + line[:ply]))
+        assert scores[int(text) - 1] == max(scores)
+    assert page.inner_text("#status") == f"Red played column {game[12]}?? Column {line[0]} was better."
+    assert f"Move 13: Red plays column {game[12]}, a blunder: Yellow wins in" in page.inner_text("#analysis-detail")
+    assert f"Column {line[0]} is better: Red wins in" in page.inner_text("#analysis-detail")
     marked = "[...document.querySelectorAll('#board .columns button')].findIndex((one) => one.matches('.better'))"
-    assert page.evaluate(marked) == error.better
+    assert page.evaluate(marked) == int(line[0]) - 1
 
     page.locator("#analysis-line button").nth(2).click()
     assert stones(page) == 15
     assert page.inner_text("#status") == "Best line, move 3 of 10: Yellow to move."
-    page.locator("#board .columns button").nth(int(error.line[3]) - 1).click()
+    page.locator("#board .columns button").nth(int(line[3]) - 1).click()
     assert stones(page) == 16
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#status").startswith("Best line, move 5 of 10")
@@ -153,20 +148,20 @@ def test_a_line_that_arrives_after_its_mistake_was_left_is_there_when_one_return
     pages.wait_for(page, "document.querySelectorAll('#analysis-line button').length === 10")
 
 
-def test_random_players_are_reviewed_and_every_way_to_a_mistake_leads_before_it(page, grader):
+def test_random_players_are_reviewed_and_every_way_to_a_mistake_leads_before_it(page, solver):
     game = game_at_random(4)
-    found = review.review(game, grader)
+    expected = marks(solver, game)
     reviewed(page, game)
-    check_page(page, found)
-    first, second, *_ = errors_of(found)
-    page.locator("#moves button").nth(second.number - 1).click()
-    assert stones(page) == second.number - 1
+    check_page(page, expected)
+    first, second, *_ = errors_of(expected)
+    page.locator("#moves button").nth(second - 1).click()
+    assert stones(page) == second - 1
     graph = page.locator("#analysis-graph")
     graph.scroll_into_view_if_needed()
     width = graph.bounding_box()["width"]
-    graph.click(position={"x": width * (first.number - 0.5) / (len(game) + 1), "y": 20})
-    assert stones(page) == first.number - 1
-    assert page.locator("#analysis-errors [aria-current]").inner_text().strip().startswith(f"{first.number}.")
+    graph.click(position={"x": width * (first - 0.5) / (len(game) + 1), "y": 20})
+    assert stones(page) == first - 1
+    assert page.locator("#analysis-errors [aria-current]").inner_text().strip().startswith(f"{first}.")
 
 
 def test_keys_and_buttons_step_through_the_game_and_its_graph(page):

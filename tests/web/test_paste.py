@@ -2,7 +2,7 @@
 
 - the same game is read from digits with any separators, with move numbers, from letters, a link, and Kaggle's cells;
 - any game and any board of a game is read; columns counted from 0 are asked about;
-- `play --moves` and `review` read the same, but for columns from 0, puzzles and boards, and name the same wrong move;
+- `play --moves` reads the same, but for columns from 0, puzzles and boards, and names the same wrong move;
 - of other texts the first thing that cannot be read is named;
 - nothing changes before Enter or "Load": text left in the field waits, and the game may go on meanwhile.
 """

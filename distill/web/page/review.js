@@ -1,12 +1,27 @@
 /**
- * How a game's moves are marked: the rule of `distill/players/review.py`, for the browser. Nothing of the screen.
+ * How a game's moves are marked. Nothing of the screen.
+ *
+ * Marks by exact scores; the outcome is win, draw or loss:
+ *
+ *   forced      the only legal column
+ *   only move   every other column has a worse outcome
+ *   best        no column has a higher score
+ *   good        the outcome is kept, and fewer than SLOW of the side's moves are lost
+ *   inaccuracy  the outcome is kept, but a win takes at least SLOW more moves, or a loss comes at least SLOW sooner
+ *   mistake     the outcome drops by one: a win becomes a draw, or a draw a loss
+ *   blunder     a win becomes a loss
+ *
+ * Marks by a search are estimates. The outcome of a value v is win from v ≥ DECIDED and loss from v ≤ −DECIDED. The
+ * column with most visits is best, and one with a share of at least SERIOUS is good at worst. Another column is good if
+ * its value is less than SLIP below the value of the position; otherwise the outcome decides as above. No move is called
+ * the only one, because a search does not prove that others fail.
  *
  * Columns are 0–6, move strings have 1–7. Scores and values are for the side to move.
  */
 
 import { COLUMNS, FROM_CENTRE, legalColumns, replay } from "./rules.js";
 
-export const SLOW = 3; // own moves
+export const SLOW = 3; // moves of one side
 export const DECIDED = 0.2; // a value from which a game counts as won, below 0 as lost
 export const SLIP = 0.3; // of the value
 export const SERIOUS = 0.25; // share of the visits
