@@ -12,7 +12,7 @@ import distill
 from distill.common import streams
 
 COMMANDS = (
-    "generate", "prepare", "validate", "describe", "train", "evaluate",
+    "generate", "inspect", "prepare", "train", "evaluate",
     "arena", "walk", "export", "serve", "play", "selfplay", "reinforce",
 )  # fmt: skip
 """In the order in which a newcomer meets them."""

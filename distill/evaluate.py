@@ -6,7 +6,7 @@
 
 In: players by name (`players/names.py`) and folders of finished games; the shipped benchmark boards. Out, in `--out`:
 a record, `report.md` and its plot; on the screen, a table. Metrics are defined in `evaluation/grading.py` and
-`evaluation/labels.py`. No solver is needed; `distill describe` grades the labels of a folder with one.
+`evaluation/labels.py`. No solver is needed; `distill inspect` grades the labels of a folder with one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class EvaluateConfig(cli.Settings):
             raise ValueError("a player is named twice")
         parts = [names.check(name) for name in self.players if not _is_data(name)]
         if len(parts) < len(self.players) and not any(part.mode == "policy" for part in parts):
-            raise ValueError("name a network besides a folder of games; distill describe grades the labels of a folder")
+            raise ValueError("name a network besides a folder of games; distill inspect grades the labels of a folder")
 
 
 FILES = ("report.md", "by_set.png")

@@ -5,7 +5,7 @@
 
 In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `datasets/preparation.py`), with every count
 in its record. `train` does this itself where it is missing or stale. `--data` takes folders of packed boards
-too, here, in `train` and in `describe`.
+too, here, in `train` and in `inspect`.
 """
 
 from __future__ import annotations

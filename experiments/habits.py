@@ -25,6 +25,7 @@ from distill.common.tables import table as markdown_table
 from distill.evaluation import labels, report
 from distill.evaluation.grading import grade_moves
 from distill.game.encoding import FULL_COLUMN
+from distill.games import reader
 from distill.networks import finding
 from distill.players.intervals import share
 from distill.players.solver import score_boards
@@ -67,7 +68,7 @@ def compare(arguments: argparse.Namespace) -> None:
     from distill.networks import saved
     from distill.networks.evaluator import NetworkEvaluator
 
-    rows = labels.sample(arguments.data, arguments.boards, seed=0)
+    rows = labels.sample(reader.raw_rows([arguments.data]), arguments.boards, seed=0)
     rows = rows[(rows.ply >= arguments.stones[0]) & (rows.ply <= arguments.stones[1])]
     scores = score_boards(rows.current, rows.mask)
     evaluators: dict[str, Any] = {

@@ -36,7 +36,7 @@ MOST_VISITS = 255
 def write_labels(
     boards: ArrayLike, visits: ArrayLike, value: ArrayLike, out: str | Path, *, outcome: ArrayLike | None = None
 ) -> Path:
-    """Write your own labels into a folder of packed boards, which `prepare`, `train` and `describe` read.
+    """Write your own labels into a folder of packed boards, which `prepare`, `train` and `inspect` read.
 
         boards = np.array([...], np.int8)      # (B, 6, 7): row 0 on top, +1 the side to move, -1 the opponent, 0 empty
         visits = np.array([[0, 0, 10, 90, 0, 0, 0], ...])     # (B, 7): weight of each column, 0 on full ones

@@ -1,7 +1,7 @@
-"""How good the labels of a folder of games are: by exact scores, and by how often the teacher and networks give them.
+"""How good labels are: by exact scores, and by how often the teacher and networks give them.
 
-In: rows of the folder. Out: shares of rows with 95 % intervals, by title and stones on the board, and in all. A row is
-a position as it was met, so a board that was met often counts often.
+In: rows of games. Out: shares of rows with 95 % intervals. A row is a position as it was met, so a board that was met
+often counts often.
 
 **Quality**, by the solver: shares of labels that are optimal, keep the outcome, or keep it where it is critical
 (`grading.py`).
@@ -10,14 +10,12 @@ a position as it was met, so a board that was met often counts often.
 which gives the fresh labels l_1 … l_N, each the majority of the K searches that the run's settings ask for. Then, for a
 row,
 
-    pairs     2 / (N(N − 1)) · Σ_{i<j} [l_i = l_j]                         two labels are equal
-    ceiling   1/N · Σ_i [most frequent of the labels without l_i = l_i]    the most frequent of eight is the ninth
-    stored    1/N · Σ_i [l_i = the label in the folder]                    as pairs, with the stored label
+    ceiling = 1/N · Σ_i [most frequent of the labels without l_i = l_i]    the most frequent of eight is the ninth
 
-A model that always predicts the most frequent label is right more often than another label is: that is the ceiling.
-Eight labels do not always show which is the most frequent, so the figure is slightly too low. Ties are broken by most
-visits in the searches behind the eight labels, then nearest the centre, then the lower column. On a board that is its
-own mirror a column and its mirror are one label.
+No model can predict more labels than one that always predicts the most frequent. Eight labels do not always show which
+is the most frequent, so the figure is slightly too low. Ties are broken by most visits in the searches behind the eight
+labels, then nearest the centre, then the lower column. On a board that is its own mirror a column and its mirror are
+one label.
 
 **Top-1 accuracy**: how often a network's move is the label (`training/top1.py`).
 
@@ -27,19 +25,17 @@ Dimensions: R rows, N labels a row, A = 7 columns.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import DataError, Progress, say
+from distill.common import Progress, say
 from distill.common.cli import as_json
 from distill.common.progress import Advance, silent
 from distill.evaluation.grading import by_stones, grade_moves, is_critical
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
-from distill.games import reader
 from distill.games.labeller import majority
 from distill.games.reader import RawRows
 from distill.mcts import compiling
@@ -58,7 +54,7 @@ LABELS = 9
 """Fresh labels of a row: eight show the most frequent one, and the ninth is compared with it."""
 
 BANDS = ((0, 8), (9, 16), (17, 24), (25, 32), (33, 41))
-"""Stones on the board that are counted together."""
+"""Numbers of stones that are counted together."""
 
 AT_MOST = (15, 19)
 """Stones up to which a network's accuracy is also given, beside figures of shorter games."""
@@ -67,41 +63,32 @@ CHUNK = 2048
 """Labels between two reports of progress; enough to share between processes."""
 
 
-def sample(folder: Path, count: int | None, seed: int) -> RawRows:
-    """`count` random rows of a folder, all for None; fewer are the first of more.
-
-    Raises DataError for a folder that is no finished run, or holds no rows.
-    """
-    rows = reader.raw_rows([folder])
-    if not len(rows):
-        raise DataError(f"{folder}: holds no rows")
+def sample(rows: RawRows, count: int, seed: int) -> RawRows:
+    """`count` random rows; fewer are the first of more."""
     return rows[np.random.default_rng(seed).permutation(len(rows))[:count]]
 
 
-def quality(folder: Path, rows: int | None, seed: int, workers: int = 1) -> Shares:
-    """Grade a random sample of `rows` labels, all for None, with a progress bar; the metrics of `grading.METRICS`.
+def quality(rows: RawRows, workers: int = 1) -> dict[str, Estimate]:
+    """Grade the labels with a progress bar; the metrics of `grading.METRICS`.
 
-    Raises DataError for a folder that is no finished run, UserError where the solver is not installed.
+    Raises UserError where the solver is not installed.
     """
-    chosen = sample(folder, rows, seed)
-    say(f"grading {len(chosen):,} labels of {folder} with the solver")
-    with Progress(len(chosen), "boards") as progress:
-        scores = score_boards(chosen.current, chosen.mask, workers, progress.advance)
-    optimal, outcome = grade_moves(scores, chosen.label.astype(np.int64))
-    critical = is_critical(scores)
-    plies = [(ply, ply) for ply in np.unique(chosen.ply).tolist()]
+    say(f"grading {len(rows):,} labels with the solver")
+    with Progress(len(rows), "boards") as progress:
+        scores = score_boards(rows.current, rows.mask, workers, progress.advance)
+    optimal, outcome = grade_moves(scores, rows.label.astype(np.int64))
     return {
-        "optimal": by_stones(optimal, chosen.ply, 1, plies),
-        "outcome": by_stones(outcome, chosen.ply, 1, plies),
-        "critical": by_stones(outcome[critical], chosen.ply[critical], 1, plies),
+        "optimal": share(optimal, 1),
+        "outcome": share(outcome, 1),
+        "critical": share(outcome[is_critical(scores)], 1),
     }
 
 
 # The noise ceiling ----------------------------------------------------------------------------------------------------
 
 
-def teacher_of(folder: Path) -> UctSettings | None:
-    """The settings of the search that labelled a run; None where it cannot label again.
+def teacher_of(identity: Mapping[str, Any]) -> UctSettings | None:
+    """The settings of the search that labelled a run of this identity; None where it cannot label again.
 
     That is the case for labels of a network's search, which needs the network, for those of a user's own engine, for
     packed boards, which come from many runs, and for labels of another version of the search or of an edited textbook.
@@ -109,7 +96,6 @@ def teacher_of(folder: Path) -> UctSettings | None:
     from distill.games import runs  # which loads Numba
     from distill.mcts import uct
 
-    identity = reader.open_run(folder).identity
     known = [field.name for field in dataclasses.fields(UctSettings)]
     try:
         settings = UctSettings(**{name: identity[name] for name in known if name in identity})
@@ -119,21 +105,14 @@ def teacher_of(folder: Path) -> UctSettings | None:
     return settings if ours.items() <= identity.items() else None
 
 
-def noise_ceiling(rows: RawRows, settings: UctSettings, seed: int, workers: int = 1) -> Shares:
-    """Let a teacher with these settings label every row LABELS times, with a progress bar."""
+def noise_ceiling(rows: RawRows, settings: UctSettings, seed: int, workers: int = 1) -> Estimate:
+    """The ceiling over rows: let a teacher with these settings label every row LABELS times, with a progress bar."""
     say(f"labelling {len(rows):,} rows again, {LABELS} times each")
     compiling.prepare("uct")
     with Progress(len(rows) * LABELS, "labels") as progress:
         labels, visits = fresh_labels(rows.current, rows.mask, settings, seed, workers, progress.advance)
     own_mirror = is_own_mirror(rows.current, rows.mask)
-    labels, visits = fold_labels(labels, own_mirror), _fold_visits(visits, own_mirror)
-    stored = fold_labels(rows.label.astype(np.int64), own_mirror)
-    shares = {
-        "two fresh labels agree": pairs(labels),
-        "noise ceiling": ceiling(labels, visits),
-        "stored and fresh agree": (labels == stored[:, None]).mean(1),
-    }
-    return {title: by_stones(values, rows.ply, LABELS, BANDS) for title, values in shares.items()}
+    return share(ceiling(fold_labels(labels, own_mirror), _fold_visits(visits, own_mirror)), LABELS)
 
 
 def fresh_labels(
@@ -154,20 +133,14 @@ def fresh_labels(
     return labels, visits
 
 
-def pairs(labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """float64 (R,), the share of equal ones among the pairs of a row's labels (R, N)."""
-    counts, number = _counts(labels), labels.shape[1]
-    return (counts * (counts - 1)).sum(1) / (number * (number - 1))
-
-
 def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.float64]:
     """float64 (R,), the share of a row's labels (R, N) that equal the most frequent of its others.
 
     `visits`, (R, N, A), of the searches behind each label, decide ties.
     """
     # Leave each label out in turn, with its visits, and compare it with the most frequent of the others.
-    counts, total = _counts(labels), visits.sum(1)
-    columns = np.arange(COLUMNS)
+    columns, total = np.arange(COLUMNS), visits.sum(1)
+    counts = (labels[..., None] == columns).sum(1)
     hits = [
         majority(counts - (label[:, None] == columns), total - its_visits) == label
         for label, its_visits in zip(labels.T, np.moveaxis(visits, 1, 0), strict=True)
@@ -175,15 +148,9 @@ def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.
     return np.mean(hits, axis=0)
 
 
-def _counts(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64 (R, A), how many of a row's labels (R, N) are each column."""
-    return (labels[..., None] == np.arange(COLUMNS)).sum(1)
-
-
 def fold_labels(columns: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Columns (R,) or (R, N), the lower of a column and its mirror on boards that are their own mirror, bool (R,)."""
-    folded = np.minimum(columns, COLUMNS - 1 - columns)
-    return np.where(own_mirror.reshape(-1, *[1] * (columns.ndim - 1)), folded, columns)
+    """Columns (R, N), the lower of a column and its mirror on boards that are their own mirror, bool (R,)."""
+    return np.where(own_mirror[:, None], np.minimum(columns, COLUMNS - 1 - columns), columns)
 
 
 def _fold_visits(visits: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:

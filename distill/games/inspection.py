@@ -38,7 +38,7 @@ class Inspected:
     """One file of a run: what is wrong with it, and what it holds.
 
     Attributes:
-      metadata, shard: its metadata and its entry for a record; None for a file that cannot be read.
+      metadata, shard, table: its metadata, its entry for a record, its rows; None for a file that cannot be read.
       error: why there is no `shard`.
     """
 
@@ -46,6 +46,7 @@ class Inspected:
     violations: list[Violation]
     metadata: dict[str, Any] | None = field(default=None, repr=False)
     shard: Shard | None = None
+    table: pa.Table | None = field(default=None, repr=False)
     error: DataError | None = None
 
 
@@ -99,7 +100,7 @@ def inspect_shard(storage: Storage, name: str, listed: Shard | None = None, run:
     `listed` is its entry in the record, and `run` the name of the run there, if any.
     """
     wrong: list[tuple[int | None, str]] = []
-    metadata = shard = stopped = None
+    table = metadata = shard = stopped = None
     try:
         content = storage.read(name)
     except FileNotFoundError:
@@ -128,7 +129,7 @@ def inspect_shard(storage: Storage, name: str, listed: Shard | None = None, run:
         wrong.append((None, f"its metadata are not those of a shard of games ({type(error).__name__}: {error})"))
         stopped = schema.DamagedError(wrong[-1][1])
     violations = [Violation(file=name, what=what, game=game) for game, what in wrong]
-    return Inspected(name=name, violations=violations, metadata=metadata, shard=shard, error=stopped)
+    return Inspected(name=name, violations=violations, metadata=metadata, shard=shard, table=table, error=stopped)
 
 
 def describe(name: str, table: pa.Table, metadata: Mapping[str, Any], sha256: str) -> Shard:

@@ -197,7 +197,7 @@ def read(shard: ShardFile, columns: Sequence[str]) -> Columns:
     rows = schema.arrays(schema.read_table(shard.path, wanted)[0])
     # Packed boards hold less than rows of games: what follows from it is added, what does not is missing.
     if packed:
-        rows = _unpacked(rows, shard.first_game)
+        rows = unpacked(rows, shard.first_game)
         if missing := [name for name in columns if name not in rows]:
             raise DataError(f"{shard.path}: packed boards, which have no {missing[0]}; games are needed here")
     return {name: rows[name] for name in columns}
@@ -224,7 +224,7 @@ def raw_rows(folders: Sequence[Path], split: int | None = None, validation_fract
     return RawRows(game=columns.pop("game_id"), **columns)
 
 
-def _unpacked(rows: Columns, game: int) -> Columns:
+def unpacked(rows: Columns, game: int) -> Columns:
     """Raw columns of packed boards: each is a game of its own, its label the column with most visits."""
     current, mask = rules.from_keys(rows["key"])
     visits = rows["visits"].astype(np.int32)

@@ -28,7 +28,7 @@ from distill import networks
 from distill.common import UserError, cli, cores, file_hash, read_object, run_folder, say, write_atomically, write_json
 from distill.datasets import benchmark
 from distill.evaluation import grading
-from distill.games import census, reader
+from distill.games import reader
 from distill.networks import finding
 from distill.networks.finding import BEST
 from distill.players import names, player
@@ -166,7 +166,9 @@ def _depends_on(games_folder: Path, flags: list[str]) -> list[str] | None:
         init = [file_hash(finding.network_file(flags[flags.index("--init") + 1]))] if "--init" in flags else []
     except UserError:
         return None  # `train` says why
-    return [census.bytes_digest(run), *init]
+    # As `LC_ALL=C sha256sum shard-*.parquet | sha256sum` prints it.
+    lines = "".join(f"{shard.sha256}  {shard.name}\n" for shard in sorted(run.shards, key=lambda shard: shard.name))
+    return [hashlib.sha256(lines.encode()).hexdigest(), *init]
 
 
 def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) -> Ending:

@@ -20,10 +20,6 @@ arena pillar pillar/ -> named twice
 arena random punisher --games 3 -> --games 3 must be an even number from 2
 arena random punisher --seed -1 -> --seed -1 must be from 0 to 2^64 - 1
 arena random punisher --opening-plies 1 -> openings of 1 plies, 100 are needed
-describe -> name a folder of games
-describe one two --out card.md -> --out card.md must be left out where several are given
-describe one --out card -> --out card must be a Markdown file
-describe one --label-rows -1 -> --label-rows -1 must be at least 0
 evaluate -> name a player
 evaluate nobody -> player 'nobody' is unknown
 evaluate random random -> named twice
@@ -46,6 +42,8 @@ generate --opening-moves 8 1 -> --opening-moves 8 1
 generate --opening-moves 0 31 -> --opening-moves 0 31
 generate --seed -1 -> --seed -1
 generate --gaems 5 -> --gaems
+inspect --labels -1 -> --labels -1 must be at least 0
+inspect --lines 0 -> --lines 0 must be at least 1
 play random --moves 48 -> --moves 48: move 2 is '8', not a column from 1 to 7
 play random --moves 4444444 -> --moves 4444444: move 7 falls into column 4, which is full
 play random --moves '1. 4 4 3. 5' -> --moves 1. 4 4 3. 5: move number 3. comes where 2. is expected
@@ -95,7 +93,6 @@ train --dropout 1 -> --dropout 1.0 must be at least 0 and below 1
 train --arch pillar --dropout 0.1 -> --dropout 0.1 must be left out for pillar
 train --interpolate 0.5 -> --interpolate 0.5 must be 0 without --init
 train --arch resnet --value-target none -> resnet, which always has a value head
-validate --lines 0 -> --lines 0 must be at least 1
 walk -> name one player: beginner, casual
 """
 

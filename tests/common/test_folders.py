@@ -253,7 +253,6 @@ def test_each_folder_is_known_as_one_kind_and_so_is_what_ships(there):
         ("evaluate random --preset smoke --out .", {"report.md": "mine"}, ".: holds "),
         ("arena random punisher --games 2 --out .", {"arena.json": "mine"}, ".: holds files that no run"),
         ("arena random punisher --games 2 --out ROOT/teacher", {}, "teacher: holds games of the teacher"),
-        ("describe ROOT/teacher --label-rows 0 --out README.md", {"README.md": "# My notes"}, "README.md: is no data"),
         ("export ROOT/net.keras --out .", {"saved_model/saved_model.pb": "mine"}, "saved_model: was not written"),
         ("export ROOT/net.keras --web page", {"page/model.json": "{}"}, "page: was not written by this program"),
         ("export best.keras last.keras", {"best.keras": None, "last.keras": None}, "two networks of one folder"),
@@ -350,7 +349,7 @@ def test_a_reader_needs_no_lock(there, tmp_path):
     out = tmp_path / "games"
     shutil.copytree(there / "teacher", out)
     with held(out):
-        assert main("validate", out) == 0
+        assert main("inspect", out, "--labels", "0") == 0
 
 
 @pytest.mark.parametrize("stage", ["prepare", "evaluate"])

@@ -5,7 +5,7 @@
 - a second command does nothing; boards of other tables stay; other folders are refused
 - `prepare` and `train` read them, and keep a share of them for validation; the card grades their labels
 - a command that needs moves refuses them in one line; a changed file is found
-- `validate` takes them, and names a file that is not whole; prepared tables it refuses in one line
+- `inspect` takes them, and names a file that is not whole; prepared tables it refuses in one line
 - changed boards are not taken for a finished command's
 """
 
@@ -20,14 +20,13 @@ import pytest
 from helpers import make_games, state, write_games
 
 import distill
-from distill import describe, generate, prepare, train, validate
+from distill import generate, inspect, prepare, train
 from distill.common import DataError, provenance
 from distill.datasets import batching, packed, preparation
 from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.games import reader, schema
 from distill.games.schema import TRAINING, VALIDATION
-from distill.players import solver
 
 
 @pytest.fixture(scope="module")
@@ -102,16 +101,18 @@ def test_another_folder_is_refused_before_anything_is_written(workplace, capsys)
     assert generate.main(["--out", "boards", "--games", "1"]) == 1
     assert "boards: holds packed boards, not games of the teacher" in capsys.readouterr().err
     (tables,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
-    assert validate.main([str(tables)]) == 1
-    assert f"{tables}: holds prepared tables; validate takes games and packed boards" in capsys.readouterr().err
+    assert inspect.main([str(tables), "--labels", "0"]) == 1
+    assert f"{tables}: holds prepared tables; inspect takes games and packed boards" in capsys.readouterr().err
     assert state(workplace) == before
 
 
 def test_prepare_and_train_take_them_for_games(workplace, capsys):
-    assert validate.main(["boards", str(Path(distill.__file__).parents[1] / "data/reference/labels-200")]) == 0
+    shipped = Path(distill.__file__).parents[1] / "data/reference/labels-200"
+    assert inspect.main(["boards", str(shipped), "--labels", "0"]) == 0
+    (run,) = reader.open_runs([Path("boards")])
+    assert f"| {run.rows:,} |" in " ".join(capsys.readouterr().out.split()), "the number of distinct boards"
     again = preparation.prepare([Path("boards")], Path("again"), validation_fraction=0.2)
     learned, held_out = batching.load(again.folder, TRAINING), batching.load(again.folder, VALIDATION)
-    (run,) = reader.open_runs([Path("boards")])
     assert len(learned) + len(held_out) == run.rows
     assert 0.1 < len(held_out) / run.rows < 0.3
     words = ["--data", "boards", "--arch", "cnn", "--epochs", "1", "--no-export", "--out", "model"]
@@ -121,29 +122,13 @@ def test_prepare_and_train_take_them_for_games(workplace, capsys):
     assert re.search(r"against the teacher: \S+% on [\d,]+ rows of the validation split of boards, \S+% on the", said)
 
 
-def test_their_card_tells_where_they_are_from_and_how_right_they_are(workplace, capsys):
-    words = ["boards", "--label-rows", "40", "--workers", "1", "--top1-rows", "0"]
-    assert describe.main(words) == 0
-    card = Path("boards/README.md").read_text(encoding="utf-8")
-    (run,) = reader.open_runs([Path("boards")])
-    (source,) = reader.open_runs([Path("data/games")])
-    assert card.startswith(
-        f"# Boards `boards`\n\n{run.rows:,} distinct boards, merged from {source.rows:,} rows of 200 games"
-    )
-    assert "sha256sum" in card
-    if solver.is_installed():
-        assert "optimal" in card
-    assert describe.main(words) == 0, "a card is replaced, a folder with one is read as before"
-    assert "distinct boards; labels" in capsys.readouterr().out
-
-
 def test_what_needs_moves_says_so_in_one_line_and_several_files_are_read_as_one(workplace, monkeypatch):
     (run,) = reader.open_runs([Path("boards")])
     with pytest.raises(DataError, match="packed boards, which have no move; games are needed here"):
         reader.read(run.shards[0], ("current", "move"))
     monkeypatch.setattr(packed, "SHARD_ROWS", 500)
     assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
-    assert validate.main(["several"]) == 0
+    assert inspect.main(["several", "--labels", "0"]) == 0
     whole, several = reader.raw_rows([Path("boards")]), reader.raw_rows([Path("several")])
     for name, values in vars(whole).items():
         assert np.array_equal(values, getattr(several, name)), name
@@ -162,7 +147,7 @@ def test_a_packed_file_that_is_not_whole_is_named(workplace, change, expected, c
     rows = table.to_pylist()
     change(rows)
     schema.write_table(shard, pa.Table.from_pylist(rows, schema=schema.PACKED_ROW), metadata)
-    assert validate.main(["boards", "--lines", "none"]) == 1
+    assert inspect.main(["boards", "--lines", "none", "--labels", "0"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert any(expected in line for line in lines), lines
     assert any("(SHA-256)" in line for line in lines)
@@ -179,7 +164,7 @@ def test_changed_boards_are_found_and_not_taken_for_a_finished_commands(workplac
     assert f"{shard}: not the file the manifest describes (damaged or changed)" in capsys.readouterr().err
     shutil.rmtree("boards")
     assert prepare.main(again) == 0
-    assert validate.main(["boards"]) == 0
+    assert inspect.main(["boards", "--labels", "0"]) == 0
 
 
 def test_every_key_gives_its_board_back():

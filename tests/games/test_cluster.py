@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from helpers import die_always, die_once, same_manifest, shard_hashes
 
-from distill import generate, validate
+from distill import generate, inspect
 from distill.common import DataError, UserError, provenance
 from distill.common import cluster as cluster_module
 from distill.common.storage import Folder, Remote, Storage, storage_of
@@ -118,7 +118,7 @@ def test_500_games_with_workers_killed_at_random(tmp_path):
     print(f"{kills} workers killed")
     assert kills >= 3
     assert shard_hashes(tmp_path / "many") == shard_hashes(tmp_path / "alone")
-    assert validate.main([str(tmp_path / "many")]) == 0
+    assert inspect.main([str(tmp_path / "many"), "--labels", "0"]) == 0
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -206,7 +206,7 @@ def test_an_object_store_holds_the_bytes_of_a_folder(alone, bucket, capsys):
     assert place.names() == ["config.json", schema.MANIFEST, *shard_hashes(alone)]
     for name in shard_hashes(alone):
         assert place.read(name) == (alone / name).read_bytes()
-    assert validate.main([url]) == 0
+    assert inspect.main([url, "--labels", "0"]) == 0
     assert generate.main([*SMALL, "--workers", "2", "--out", url]) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
 
@@ -225,7 +225,7 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, ca
         return locally(settings, tasks, *rest, **more)
 
     monkeypatch.setattr(executors, "make_locally", spied)
-    assert validate.main([place.url]) == 1
+    assert inspect.main([place.url, "--labels", "0"]) == 1
     assert generate.main([*SMALL, "--workers", "1", "--out", place.url]) == 0
     assert f"rebuilding: {place.url}/shard-00001.parquet" in capsys.readouterr().err
     assert asked == [1, 2, 4]

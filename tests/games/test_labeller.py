@@ -1,7 +1,7 @@
 """Labellers: `generate --labeller module:object`, and the built-in search as one. Properties:
 
 - compiled games and the plain loop over the search are the same games, with noise at the label and at the move
-- a user's labeller makes rows that `validate` accepts and `prepare` reads, named in rows and manifest
+- a user's labeller makes rows that `inspect` accepts and `prepare` reads, named in rows and manifest
 - the same games for one and two workers; another source, with the same name, is another run
 - wrong output, a failing labeller and a missing module are each one line that names the object, and nothing is written
 - the module is imported in every worker, of this machine and of a cluster
@@ -19,7 +19,7 @@ from helpers import bits, random_positions, shard_hashes
 from numpy.typing import NDArray
 
 import distill
-from distill import generate, validate
+from distill import generate, inspect
 from distill.common import UserError
 from distill.common.plugins import Plugin
 from distill.datasets import batching, preparation
@@ -91,7 +91,7 @@ def test_a_users_labeller_makes_games(engine, capsys):
     assert generate.main([*SMALL, "--workers", "2", "--out", "two"]) == 0
     assert generate.main([*SMALL, "--workers", "1", "--out", "one"]) == 0
     assert shard_hashes(Path("one")) == shard_hashes(Path("two"))
-    assert validate.main(["one"]) == 0
+    assert inspect.main(["one", "--labels", "0"]) == 0
     identity = schema.read_manifest(Path("one"))["identity"]
     assert identity["labeller"] == "my_engine:label"
     assert "simulations" not in identity
@@ -206,7 +206,7 @@ def test_own_labels_become_a_folder_that_prepare_reads(tmp_path):
     boards, visits, value = labelled(300)
     out = distill.write_labels(boards, visits, value, tmp_path / "mine")
     assert distill.write_labels(boards, visits, value, str(out)) == out, "the same labels again"
-    assert validate.main([str(out)]) == 0
+    assert inspect.main([str(out), "--labels", "0"]) == 0
     (run,) = reader.open_runs([out])
     rows = reader.read(run.shards[0], ("current", "mask", "visits", "value", "outcome"))
     current, mask, mirrored = rules.canonicalise(*encoding.bitboards(boards))

@@ -2,7 +2,7 @@
 
 - a table and its metadata come back as written, from bytes that do not depend on when they were written
 - a truncated file, a file of another program, a missing column and a column of another type are each refused with one
-  line that names the file (`test_validate`: other schema versions, and manifests)
+  line that names the file (`test_inspect`: other schema versions, and manifests)
 - a write that fails leaves the old file and no litter
 - the content hash depends on values and their order alone, and is pinned
 """

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from helpers import die_always, die_once, same_manifest, shard_hashes
 
-from distill import generate, validate
+from distill import generate, inspect
 from distill.common import DataError
 from distill.games import executors, runs, schema, shards
 from distill.games.runs import RunSettings
@@ -41,8 +41,8 @@ def rows_of(folder: Path) -> pa.Table:
 
 
 def test_rows_are_true_of_the_games_they_record(reference):
-    """As `validate` has it, and `test_validate` shows for each untruth that it is found."""
-    assert validate.main([str(reference)]) == 0
+    """As `inspect` has it, and `test_inspect` shows for each untruth that it is found."""
+    assert inspect.main([str(reference), "--labels", "0"]) == 0
     rows = rows_of(reference)
     manifest = schema.read_manifest(reference)
     assert (manifest["games"], manifest["rows"]) == (10, len(rows))
@@ -130,7 +130,7 @@ def test_games_take_the_pairs_of_opening_moves_in_turn(tmp_path):
     assert generate.main([*SMALL, "--config", str(config), "--out", str(tmp_path / "games")]) == 0
     first = rows_of(tmp_path / "games").to_pandas().groupby("game_id")["ply"].min()
     assert first.tolist() == [(0, 3, 24)[game % 3] for game in range(10)]
-    assert validate.main([str(tmp_path / "games")]) == 0
+    assert inspect.main([str(tmp_path / "games"), "--labels", "0"]) == 0
 
 
 def start(folder: Path, *flags: str) -> subprocess.Popen[str]:

@@ -28,7 +28,7 @@ import pytest
 from helpers import imports_of, make_games, no_file_larger_than, same_manifest, shard_hashes, write_games
 
 import distill
-from distill import evaluate, export, generate, prepare, train, validate
+from distill import evaluate, export, generate, inspect, prepare, train
 from distill.common import DataError
 from distill.datasets import preparation
 from distill.games import schema
@@ -124,7 +124,7 @@ def test_a_read_only_folder_is_named_in_one_line(stage, done, tmp_path, capsys):
 
 def test_every_stage_works_under_a_path_with_spaces_and_non_latin_letters(done):
     assert "✓ 数据" in str(done)
-    assert validate.main([str(done / "games")]) == 0
+    assert inspect.main([str(done / "games"), "--labels", "0"]) == 0
     assert (done / "product" / "saved_model" / "1" / "saved_model.pb").is_file()
     assert (done / "evaluation" / "report.md").is_file()
 
@@ -246,7 +246,7 @@ def test_nothing_is_pickled():
 def test_a_single_game_is_a_run_and_too_little_to_train_on(tmp_path, capsys):
     flags = ["--games", "1", "--simulations", "30", "--workers", "1", "--out", str(tmp_path / "random")]
     assert generate.main(flags) == 0
-    assert validate.main([str(tmp_path / "random")]) == 0
+    assert inspect.main([str(tmp_path / "random"), "--labels", "0"]) == 0
     capsys.readouterr()
     assert run("train", tmp_path) == 1
     assert "generate more games" in last_line(capsys, "train")

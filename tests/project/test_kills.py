@@ -26,7 +26,7 @@ from helpers import make_games, same_manifest, shard_hashes, write_games
 from network_helpers import same
 from selfplay_helpers import metrics_of
 
-from distill import validate
+from distill import inspect
 from distill.alphazero import plan
 from distill.games import schema
 from distill.networks import saved
@@ -180,7 +180,7 @@ def test_generate_survives_100_strikes(tmp_path):
     for folder in runs:
         assert shard_hashes(folder) == shard_hashes(whole)
         assert same_manifest(folder, whole)
-        assert validate.main([str(folder)]) == 0
+        assert inspect.main([str(folder), "--labels", "0"]) == 0
         assert hidden(folder) == [".lock"]
 
 
@@ -256,7 +256,7 @@ def test_selfplay_survives_20_strikes(tmp_path):
             rows = [(row.game_id, row.ply) for table in tables for row in table.itertuples()]
             assert len(rows) == len({*rows}), "a game is there twice"
             assert {game for game, _ in rows} == {*range(24)}
-            assert validate.main([str(games)]) == 0
+            assert inspect.main([str(games), "--labels", "0"]) == 0
             assert hidden(games) == [".lock"]
 
 

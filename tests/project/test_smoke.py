@@ -20,9 +20,8 @@ from distill.common import cli
 
 CHAIN = (
     "generate --workers 1",
-    "validate",
+    "inspect",
     "prepare",
-    "describe",
     "train --no-export",
     "export",
     "evaluate",

@@ -1,4 +1,4 @@
-"""`distill validate`: real games pass, and each thing that can be wrong is named with file and game.
+"""`distill inspect`: real games pass and are counted, and each thing that can be wrong is named with file and game.
 
 - games of the search, helpers' random games and the shipped reference set pass
 - every column, changed in one row, is noticed, by a sentence that names what is wrong there
@@ -8,11 +8,16 @@
 - values that are missing (null) and lists of different lengths are named
 - what is found is rebuilt by `generate` with the stored config, and the bytes are the old ones; the command that makes
   other games is named for them
+- every count is the one that plain Python finds row by row, with boards and their mirrors as one
+- a sample of labels is graded where the solver is installed, and the teacher labels it again, but not the games of a
+  network
 """
 
 import json
 import shlex
 import shutil
+import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,17 +26,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from helpers import same_manifest, state
+from helpers import SIMULATIONS, VOTES, make_games, same_manifest, state, write_games
 
-from distill import generate, validate
+from distill import generate, inspect
 from distill.common import DataError, provenance
 from distill.common.storage import Folder, storage_of
+from distill.evaluation import labels
+from distill.evaluation.report import percent
 from distill.game import rules
-from distill.game.rules import Position
-from distill.games import checks, inspection, schema
+from distill.game.rules import Position, mirror
+from distill.games import checks, inspection, reader, runs, schema
+from distill.games.selfplay import SelfPlaySettings
+from distill.games.selfplay import identity as selfplay_identity
+from distill.players import solver
+from distill.players.intervals import share
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4", "--workers", "1", "--seed", "3"]
 VICTIM = "shard-00001.parquet"
+TEACHER = runs.RunSettings(simulations=SIMULATIONS, votes=VOTES, opening_moves=(1, 2), shard_games=10, seed=5)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +78,7 @@ def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], Any]) -> None:
 
 
 def test_games_of_the_teacher_and_the_shipped_ones_pass(sound, capsys):
-    assert validate.main([str(sound)]) == 0
+    assert inspect.main([str(sound), "--labels", "0"]) == 0
     rows = schema.read_manifest(sound)["rows"]
     assert f"{sound}: 3 shards, {rows:,} rows, no violation" in capsys.readouterr().out
     assert lines(provenance.ROOT / "data" / "reference" / "validation") == []
@@ -288,21 +300,82 @@ def test_a_run_without_manifest_is_not_finished_and_other_folders_are_refused_in
     (tmp_path / "training" / "config.json").write_text(json.dumps({"kind": "training"}))
     (tmp_path / "pictures" / "one.png").write_bytes(b"PNG")
     for name, holds in (("training", "a training run"), ("pictures", "no games"), ("nowhere", "no games")):
-        assert validate.main([str(tmp_path / name)]) == 1
-        message = f"{tmp_path / name}: holds {holds}; validate takes games and packed boards\n"
-        assert capsys.readouterr() == ("", f"distill validate: {message}")
+        assert inspect.main([str(tmp_path / name), "--labels", "0"]) == 1
+        message = f"{tmp_path / name}: holds {holds}; inspect takes games and packed boards\n"
+        assert capsys.readouterr() == ("", f"distill inspect: {message}")
 
 
 def test_many_violations_are_a_few_lines(folder, capsys):
     for path in folder.glob("shard-*"):
         rewrite(path, lambda rows: [row.update(outcome=2) for row in rows])
     counts = [entry["rows"] for entry in schema.read_manifest(folder)["shards"]]
-    assert validate.main([str(folder)]) == 1
+    assert inspect.main([str(folder), "--labels", "0"]) == 1
     out, _ = capsys.readouterr()
     assert out.count("outcome 2 is not 1, 0 or -1") == 3 * 4  # the first line is on the file's hash
     for name, rows in zip(("shard-00000", "shard-00001", "shard-00002"), counts, strict=True):
         assert f"{folder}/{name}.parquet: and {rows - 3:,} more" in out  # content and hash are wrong as well
     assert len(out.splitlines()) == 3 * 6
+
+
+def printed(capsys: pytest.CaptureFixture[str], folder: Path, *flags: str) -> dict[str, str]:
+    """The table of a sound folder."""
+    assert inspect.main([str(folder), "--workers", "1", *flags]) == 0
+    rows = [line.strip("| ").split("|") for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    return {name.strip(): value.strip() for name, value in rows[2:]}
+
+
+def canonical(row: dict[str, Any]) -> Position:
+    position = Position(row["current"], row["mask"])
+    return min(position, mirror(position), key=lambda one: (one.current, one.mask))
+
+
+def test_every_count_is_that_of_plain_python(tmp_path, capsys):
+    write_games(tmp_path / "games", make_games(40, seed=1), identity=runs.identity(TEACHER))
+    rows = make_games(40, seed=1).to_pylist()
+    table = printed(capsys, tmp_path / "games", "--labels", "0")
+    assert (table["games"], table["rows"]) == ("40", f"{len(rows):,}")
+    assert table["distinct boards, up to mirror"] == f"{len({*map(canonical, rows)}):,}"
+    assert table["rows with 9 to 16 stones"] == f"{sum(9 <= row['ply'] <= 16 for row in rows):,}"
+    last = {row["game_id"]: row for row in rows}.values()
+    results = Counter(row["outcome"] * (-1) ** row["ply"] for row in last)
+    assert table["results of the first player"] == f"{results[1]} wins, {results[0]} draws, {results[-1]} losses"
+
+
+def test_a_sample_of_labels_is_graded_and_the_teacher_labels_it_again(tmp_path, monkeypatch, capsys):
+    write_games(tmp_path / "games", make_games(20, seed=1), identity=runs.identity(TEACHER))
+    graded = {"optimal": share([1.0, 0.0]), "outcome": share([1.0, 1.0])}
+    monkeypatch.setattr(labels, "quality", lambda rows, workers: graded)
+    monkeypatch.setattr(solver, "is_installed", lambda: True)
+    table = printed(capsys, tmp_path / "games", "--labels", "30")
+    assert table["labels, optimal, %"] == f"{percent(graded['optimal'])} of 2"
+    rows = labels.sample(reader.raw_rows([tmp_path / "games"]), 30, seed=0)
+    teacher = labels.teacher_of(runs.identity(TEACHER))
+    assert teacher is not None
+    assert table["noise ceiling, %"] == f"{percent(labels.noise_ceiling(rows, teacher, seed=0))} of 30"
+    for other in ({"search_version": 0}, {"engine": "reference", "reference": "edited"}, {"votes": 10**9}):
+        assert labels.teacher_of(runs.identity(TEACHER) | other) is None, other
+
+
+def test_the_labels_of_a_network_are_not_repeated_and_without_the_solver_none_is_graded(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "bitbully", None)
+    settings = SelfPlaySettings(simulations=7, fpu_reduction=None, noise_fraction=0.0, opening_moves=(1, 2), seed=3)
+    write_games(tmp_path / "games", make_games(12, seed=3), identity=selfplay_identity(settings, "0123abcd-bfloat16"))
+    table = printed(capsys, tmp_path / "games")
+    assert table["labels"].startswith("not graded, because the solver is missing: python -m pip install ")
+    assert "noise ceiling, %" not in table
+
+
+def test_the_grades_of_labels_are_those_of_the_solver(solver):
+    table = make_games(120, seed=1)
+    late = table.filter(pa.array(table["ply"].to_numpy() >= 30))  # which the solver scores at once
+    columns = schema.arrays(late.select(reader.RAW))
+    rows = labels.sample(reader.RawRows(game=columns.pop("game_id"), **columns), 40, seed=0)
+    quality, best = labels.quality(rows), []
+    for current, mask, label in zip(rows.current.tolist(), rows.mask.tolist(), rows.label.tolist(), strict=True):
+        scores = solver.scores(Position(current, mask))
+        best.append(scores[label] == max(scores))
+    assert quality["optimal"].mean == np.mean(best)
+    assert quality["optimal"].mean <= quality["outcome"].mean
 
 
 def test_an_object_store_that_does_not_answer_is_no_damage(folder, monkeypatch):
@@ -352,11 +425,11 @@ def test_generate_mends_a_manifest_that_is_not_true(sound, folder, change):
 def test_the_command_lists_what_is_wrong_and_generate_repairs_it(sound, folder, capsys):
     rewrite(folder / VICTIM, minority)  # whole to look at, page checksums and all
     (folder / "shard-00002.parquet").write_bytes(b"")
-    assert validate.main([str(folder), "--lines", "1"]) == 1
+    assert inspect.main([str(folder), "--lines", "1", "--labels", "0"]) == 1
     out, err = capsys.readouterr()
     assert f"{folder}/{VICTIM}: not the file the manifest describes (SHA-256)" in out
     assert f"{folder}/{VICTIM}: and " in out
-    assert err.splitlines()[-1].startswith("distill validate: ")
+    assert err.splitlines()[-1].startswith("distill inspect: ")
     words = shlex.split(err.split("; to make again what is wrong: python -m distill.generate ")[1])
     changed = state(folder)
     assert generate.main(words) == 1
@@ -365,11 +438,11 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(sound, folder, 
     (folder / VICTIM).unlink()
     assert generate.main(words) == 0
     assert "rebuilding" in capsys.readouterr().err
-    assert validate.main([str(folder)]) == 0
+    assert inspect.main([str(folder), "--labels", "0"]) == 0
     assert same_manifest(folder, sound)
     for name in ("shard-00000.parquet", VICTIM, "shard-00002.parquet"):
         assert (folder / name).read_bytes() == (sound / name).read_bytes()
     (folder / VICTIM).unlink()
     schema.write_manifest(folder, schema.read_manifest(folder) | {"kind": "network-games"})
-    assert validate.main([str(folder)]) == 1
+    assert inspect.main([str(folder), "--labels", "0"]) == 1
     assert f"python -m distill.selfplay --config '{folder}/config.json' --out" in capsys.readouterr().err

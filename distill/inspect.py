@@ -1,0 +1,139 @@
+"""Check games and packed boards, file by file and row by row, and print what they hold and how good the labels are.
+
+    python -m distill.inspect data/games
+    python -m distill.inspect data/games data/reference/validation --labels 2000    # a larger sample of labels
+    python -m distill.inspect s3://bucket/games --labels 0                          # checks and counts alone
+
+In: folders or URLs that `generate`, `selfplay --games-only` or `prepare --packed` finished. Out: a few violations of
+each file, with the game, and exit 1 where there is any; else a table of counts. Checked are page checksums, schema and
+version, the record, and every row of games: positions, legal columns, sums, the majority, the order of each game and
+its result (`games/checks.py`). The solver grades a sample of the labels where it is installed, and the teacher labels
+the sample again where it can (`evaluation/labels.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from distill.common import Progress, UserError, cli, cores, provenance, run_folder
+from distill.common.storage import Folder, storage_of
+from distill.common.tables import table
+from distill.evaluation import labels
+from distill.evaluation.report import percent
+from distill.game import rules
+from distill.games import inspection, reader, schema
+from distill.players import solver
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectConfig(cli.Settings):
+    """Check games and packed boards, and count what they hold."""
+
+    places: tuple[str, ...] = cli.setting(
+        ("data/games",), "folders of games or of packed boards, or URLs such as s3://bucket/games", positional=True
+    )
+    labels: int = cli.setting(200, "labels that the solver grades and the teacher repeats, drawn at random; 0: none")
+    lines: int | None = cli.setting(5, "most violations printed per file; `none`: all")
+    workers: int = cli.setting(cores(), "processes for the solver and the teacher")
+    seed: int = cli.setting(0, "seed of the sample and of the teacher's searches")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.places:
+            raise ValueError("name a folder of games")
+        cli.check_within(self, "[0, inf)", "labels")
+        cli.check_within(self, "[1, inf)", "lines", "workers")
+        cli.check_seed(self.seed)
+
+
+PRESETS = {"smoke": cli.smoke(places=(str(cli.SMOKE_DATA / "games"),), labels=20)}
+
+COLUMNS = ("game_id", "ply", "current", "mask", "label", "outcome")
+"""The columns that are counted: 27 bytes a row."""
+
+
+def run(config: InspectConfig) -> str:
+    """Check each place and print its table; returns the line that says how much is sound, or raises UserError."""
+    began, files, rows, wrong, repairs = time.perf_counter(), 0, 0, 0, []
+    for place in config.places:
+        storage, before, parts = storage_of(place), wrong, list[reader.Columns]()
+        metadata: Mapping[str, Any] = {}
+        with Progress(sum(map(schema.is_shard, storage.names())), "shards") as progress:
+            for inspected in inspection.inspect(storage):
+                violations = inspected.violations
+                wrong += len(violations)
+                for violation in violations[: config.lines]:
+                    print(f"{place}/{violation}")
+                if more := len(violations) - len(violations[: config.lines]):
+                    print(f"{place}/{inspected.name}: and {more:,} more (--lines none prints all)")
+                rows += inspected.shard.rows if inspected.shard else 0
+                if inspected.name != run_folder.RECORD:
+                    files += 1
+                    progress.advance(1, f"{rows:,} rows, {wrong} violations")
+                if inspected.table is not None and not violations:
+                    metadata = inspected.metadata or {}
+                    parts.append(_columns(inspected.table, metadata))
+        if wrong > before:
+            local = storage.path if isinstance(storage, Folder) else None
+            command = reader.remake_command(local) if local else f"the command that made {place}"
+            repairs.append(f"to make again what is wrong: {command}")
+        elif parts:
+            columns = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
+            lines = _counts(columns, metadata) + _quality(columns, metadata, config)
+            print(f"{table((place, ''), lines)}\n")
+    if wrong:
+        raise UserError(f"{wrong:,} violations in {rows:,} rows; {'; '.join(repairs)}")
+    names, seconds = ", ".join(config.places), time.perf_counter() - began
+    return f"{names}: {files:,} shards, {rows:,} rows, no violation ({seconds:.1f} s)"
+
+
+def _columns(rows: pa.Table, metadata: Mapping[str, Any]) -> reader.Columns:
+    """COLUMNS of a sound shard."""
+    if metadata.get("kind") == schema.PACKED:
+        columns = reader.unpacked(schema.arrays(rows), int(metadata["first_game"]))
+        return {name: columns[name] for name in COLUMNS}
+    return schema.arrays(rows.select(COLUMNS))
+
+
+def _counts(columns: reader.Columns, metadata: Mapping[str, Any]) -> list[list[str]]:
+    """Lines that count games, rows, distinct boards, rows by stones, and results."""
+    game, ply, outcome = columns["game_id"], columns["ply"], columns["outcome"]
+    current, mask, _ = rules.canonicalise(columns["current"], columns["mask"])
+    # A board and its mirror image are one; the sum of the two bitboards names a board.
+    lines = [["rows", f"{len(ply):,}"], ["distinct boards, up to mirror", f"{len(np.unique(current + mask)):,}"]]
+    for low, high in labels.BANDS:
+        lines.append([f"rows with {low} to {high} stones", f"{((ply >= low) & (ply <= high)).sum():,}"])
+    if metadata.get("kind") == schema.PACKED:
+        return lines
+    last = np.flatnonzero(np.diff(game, append=-1))  # rows are sorted by game and ply
+    of_first = np.where(ply[last] % 2, -outcome[last], outcome[last])
+    results = (f"{(of_first == result).sum():,} {name}" for result, name in ((1, "wins"), (0, "draws"), (-1, "losses")))
+    return [["games", f"{len(last):,}"], *lines, ["results of the first player", ", ".join(results)]]
+
+
+def _quality(columns: reader.Columns, metadata: Mapping[str, Any], config: InspectConfig) -> list[list[str]]:
+    """Lines on a sample of the labels: how good they are, and how often the teacher repeats itself."""
+    numbers = {name: columns[name] for name in ("current", "mask", "label", "ply")}
+    rows = labels.sample(reader.RawRows(game=columns["game_id"], **numbers), config.labels, config.seed)
+    if not len(rows):
+        return []
+    lines = [["labels", f"not graded, because the solver is missing: {provenance.install_line('solver')}"]]
+    if solver.is_installed():
+        graded = labels.quality(rows, config.workers)
+        lines = [[f"labels, {name}, %", f"{percent(share)} of {share.units:,}"] for name, share in graded.items()]
+    if teacher := labels.teacher_of(metadata["identity"]):
+        ceiling = labels.noise_ceiling(rows, teacher, config.seed, config.workers)
+        lines.append(["noise ceiling, %", f"{percent(ceiling)} of {ceiling.units:,}"])
+    return lines
+
+
+main = cli.Command("inspect", InspectConfig, run, PRESETS, resumes=False)
+
+if __name__ == "__main__":
+    raise SystemExit(main())
