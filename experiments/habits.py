@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from distill import networks
 from distill.common import UserError
 from distill.common.tables import table as markdown_table
+from distill.datasets.grades import grade_moves
 from distill.evaluation import labels, report
-from distill.evaluation.grading import grade_moves
 from distill.game.encoding import FULL_COLUMN
 from distill.games import reader
 from distill.networks import finding

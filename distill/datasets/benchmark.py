@@ -26,6 +26,9 @@ Half = Literal["dev", "test"]
 FILES = ("boards.parquet", "heldout.parquet")
 """Boards of mixed play, including a network's, and boards of games in which no player of this project took part."""
 
+HEADLINES = ("midgame", "heldout")
+"""Sets of boards of 10 to 16 stones, of mixed play and of games in which no player of this project took part."""
+
 GRADED_BOARD = pa.schema(
     [
         ("set", pa.string()),  # the stratum, one of `data/benchmark/README.md`'s

@@ -1,16 +1,9 @@
-"""Grades of moves by exact scores, and what a player's grades add up to: by set, symmetry, first move.
-
-Terms, for a board with scores s[0..6] (from the side to move), its legal columns L and the column m played:
-
-    optimal     s[m] = max over L of s                        keeps the best score: wins soonest, loses latest
-    outcome     sign s[m] = sign of that maximum              keeps win, draw or loss
-    critical    outcome, over boards on which legal columns differ in it; on the others it cannot be lost
-    blunder     not outcome
+"""What the grades of a player's moves (`datasets/grades.py`) add up to: by set, symmetry, first move.
 
 Every board is graded as stored and mirrored. The board is the unit of the statistics: its grade is the mean of the
 two. In sets whose name holds a diagonal the mirrored half counts for the mirrored set (MIRROR_SET).
 
-Dimensions: B boards, A = 7 columns. Everything is computed from the stored scores; no solver is needed.
+Dimensions: B boards. Everything is computed from the stored scores; no solver is needed.
 `evaluate_players` is what `distill evaluate` does, for a notebook or a script.
 """
 
@@ -27,17 +20,14 @@ from numpy.typing import NDArray
 from distill.common import Progress, cli, say
 from distill.common.progress import Advance, silent
 from distill.datasets import benchmark
-from distill.datasets.benchmark import GradedBoards, Half
-from distill.game.encoding import FULL_COLUMN
+from distill.datasets.benchmark import HEADLINES, GradedBoards, Half
+from distill.datasets.grades import grade_moves, is_critical
 from distill.game.rules import COLUMNS, is_own_mirror, mirror_bits
 from distill.players.intervals import Estimate, difference, share
 from distill.players.names import make
 from distill.players.player import Player, as_player, checked_choices, seeds_for
 
 METRICS = ("optimal", "outcome", "critical")
-
-HEADLINES = ("midgame", "heldout")
-"""Boards of 10 to 16 stones, of mixed play and of games in which no player of this project took part."""
 
 GENERAL = (
     *HEADLINES, "heldout-all", "begin-easy", "begin-medium", "begin-hard", "middle-easy", "middle-medium", "end-easy"
@@ -52,25 +42,9 @@ CHUNK = 2048
 """Boards between two reports of progress."""
 
 Array: TypeAlias = NDArray[Any]
-Scores: TypeAlias = NDArray[np.int8]
 
 
-# One move ------------------------------------------------------------------------------------------------------------
-
-
-def best_scores(scores: Scores) -> NDArray[np.int64]:
-    """int64 (B,), the score of perfect play, from scores (B, A)."""
-    return scores.max(1).astype(np.int64)
-
-
-def keeps_outcome(scores: Scores) -> NDArray[np.bool_]:
-    """bool (B, A), True for moves that keep the outcome of perfect play."""
-    return (scores != FULL_COLUMN) & (np.sign(scores) == np.sign(best_scores(scores))[:, None])
-
-
-def is_critical(scores: Scores) -> NDArray[np.bool_]:
-    """bool (B,), True where legal moves differ in outcome."""
-    return ((scores != FULL_COLUMN) & ~keeps_outcome(scores)).any(1)
+# One player -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,19 +76,6 @@ def grade(player: Player, boards: GradedBoards, seed: int, advance: Advance = si
     moves[1] = COLUMNS - 1 - moves[1]  # mirrored back
     optimal, outcome = grade_moves(boards.scores, moves)
     return Graded(name=player.name, moves=moves, optimal=optimal, outcome=outcome)
-
-
-def grade_moves(scores: NDArray[np.int8], moves: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether moves (..., B) are optimal and keep the outcome, bool (..., B) each, by scores int8 (B, A).
-
-    Raises ValueError for a move into a full column.
-    """
-    # Scores by board and move, also for moves of both orientations, (2, B).
-    rows = np.arange(len(scores))
-    played = scores[rows, moves]
-    if (played == FULL_COLUMN).any():
-        raise ValueError("a move falls into a full column")
-    return played == best_scores(scores), keeps_outcome(scores)[rows, moves]
 
 
 def sample(boards: GradedBoards, count: int, seed: int) -> GradedBoards:

@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from distill.common import Progress, say
 from distill.common.cli import as_json
 from distill.common.progress import Advance, silent
-from distill.evaluation.grading import by_stones, grade_moves, is_critical
+from distill.datasets.grades import grade_moves, is_critical
+from distill.evaluation.grading import by_stones
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.games.labeller import majority
 from distill.games.reader import RawRows

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from distill.common.pictures import new_figure, picture, save_figure
 from distill.common.tables import table
-from distill.evaluation.grading import GENERAL, HEADLINES, METRICS, Summary
+from distill.datasets.benchmark import HEADLINES
+from distill.evaluation.grading import GENERAL, METRICS, Summary
 from distill.players.intervals import Estimate
 
 GRID = "#d9d9d9"
@@ -56,7 +57,7 @@ def headline(summaries: Sequence[Summary]) -> str:
 
 
 def headline_sets(summaries: Sequence[Summary]) -> list[str]:
-    """Those of `grading.HEADLINES` that were graded, or else the first set."""
+    """Those of HEADLINES that were graded, or else the first set."""
     names = list(summaries[0].sets)
     return [name for name in HEADLINES if name in names] or names[:1]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import file_hash, provenance, run_folder
+from distill.datasets.benchmark import HEADLINES
 from distill.exporters import comparison, quantized
 from distill.exporters.conversion import Converted
 from distill.exporters.formats import FORMATS
@@ -96,7 +97,7 @@ def _grades(folder: Path) -> dict[str, Any]:
     for report in (folder, folder.parent) if network.is_file() else ():
         found = run_folder.result_of(report / "evaluation")
         for name, player in found.get("players", {}).items():
-            sets = {each: player["sets"][each] for each in quantized.SETS if each in player.get("sets", {})}
+            sets = {each: player["sets"][each] for each in HEADLINES if each in player.get("sets", {})}
             # A network with a search has a name with @, and its grades are not those of the network.
             if sets and "@" not in name and found.get("networks", {}).get(name) == file_hash(network):
                 return {"player": name, "half": found.get("benchmark", {}).get("half"), "sets": sets}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from distill.common import UserError
 from distill.datasets import benchmark
+from distill.datasets.grades import grade_moves, keeps_outcome
 from distill.game import encoding, rules
 from distill.networks import heads
 
@@ -51,8 +52,8 @@ def blunders(predict: Callable[[NDArray[np.int8]], Outputs], most: int = 4) -> s
     """In Markdown: the boards with the fewest stones, of `heldout`'s dev half, on which a move loses the result."""
     boards = benchmark.read(half="dev", sets=("heldout",))
     moves = predict(encoding.boards(boards.current, boards.mask))["move"]
-    kept = np.sign(boards.scores) == np.sign(boards.scores.max(1, keepdims=True))
-    rows = np.flatnonzero(~kept[np.arange(len(moves)), moves])
+    kept = keeps_outcome(boards.scores)
+    rows = np.flatnonzero(~grade_moves(boards.scores, moves)[1])
     said = (
         f"On {len(rows):,} of {len(boards):,} boards of the dev half of `heldout`, its move gives a win or a draw away."
     )

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from distill.common import UserError
 from distill.datasets import benchmark
-from distill.datasets.benchmark import GradedBoards
+from distill.datasets.benchmark import HEADLINES, GradedBoards
+from distill.datasets.grades import grade_moves
 from distill.game import encoding
 from distill.game.rules import COLUMNS
 
-SETS = ("midgame", "heldout")
 CALIBRATION = 512
 """Number of boards, of both sets together, that ranges are found on."""
 MOST_LOST = 0.01
@@ -46,8 +46,8 @@ the board as the unit.
 
 
 def graded_boards() -> tuple[GradedBoards, GradedBoards]:
-    """The dev half of SETS in two parts: CALIBRATION boards to find ranges on, all others to grade."""
-    boards = benchmark.read(half="dev", sets=SETS)
+    """The dev half of HEADLINES in two parts: CALIBRATION boards to find ranges on, all others to grade."""
+    boards = benchmark.read(half="dev", sets=HEADLINES)
     drawn = np.zeros(len(boards), np.bool_)
     # Always the same boards, so a file can be made again.
     drawn[np.random.default_rng(0).permutation(len(boards))[:CALIBRATION]] = True
@@ -80,8 +80,8 @@ def _grades(boards: GradedBoards, moves: NDArray[Any]) -> tuple[NDArray[np.float
     """float64 (B,) each: the share of a board's two moves that have the best score, and its sign."""
     # Mirror the moves of mirrored boards back, so both are columns of the stored board.
     turned = np.stack([moves[: len(boards)], COLUMNS - 1 - moves[len(boards) :]])
-    played, best = boards.scores[np.arange(len(boards)), turned], boards.scores.max(1)
-    return (played == best).mean(0), (np.sign(played) == np.sign(best)).mean(0)
+    optimal, outcome = grade_moves(boards.scores, turned)
+    return optimal.mean(0), outcome.mean(0)
 
 
 def check(title: str, found: Mapping[str, Loss]) -> None:

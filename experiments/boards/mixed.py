@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from distill.common import Progress, UserError, canonical_json, cli, cores, file_hash, run_folder
 from distill.common.progress import Advance, silent
 from distill.datasets.benchmark import FILES, GRADED_BOARD, GradedBoards
-from distill.evaluation.grading import best_scores
+from distill.datasets.grades import best_scores
 from distill.game.encoding import bitboards
 from distill.game.mixing import splitmix64
 from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.evaluation.grading import best_scores, is_critical
+from distill.datasets.grades import best_scores, is_critical
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import (
     BITS_PER_COLUMN,

@@ -30,7 +30,8 @@ from distill.common.workers import spread
 from distill.datasets import benchmark
 from distill.datasets.benchmark import GradedBoards
 from distill.datasets.canonical import board_keys
-from distill.evaluation.grading import GENERAL, best_scores, keeps_outcome
+from distill.datasets.grades import best_scores, keeps_outcome
+from distill.evaluation.grading import GENERAL
 from distill.game.encoding import FULL_COLUMN
 from distill.game.mixing import splitmix64
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, mirror_bits

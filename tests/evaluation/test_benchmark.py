@@ -15,7 +15,7 @@ from helpers import low, one_row_games, write_games
 from distill.common import DataError
 from distill.datasets import batching, benchmark, preparation
 from distill.datasets.benchmark import GradedBoards
-from distill.evaluation.grading import best_scores
+from distill.datasets.grades import best_scores
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import (
     Position,

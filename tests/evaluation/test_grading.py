@@ -15,8 +15,9 @@ import distill
 from distill.common import provenance
 from distill.datasets import benchmark
 from distill.datasets.benchmark import GradedBoards
+from distill.datasets.grades import grade_moves, is_critical
 from distill.evaluation import grading
-from distill.evaluation.grading import grade, grade_moves, is_critical
+from distill.evaluation.grading import grade
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import canonicalise, is_own_mirror, legal_mask
 from distill.players.names import make

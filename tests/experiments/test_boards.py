@@ -13,8 +13,8 @@ import pytest
 
 from distill.common import provenance
 from distill.datasets import benchmark
-from distill.datasets.benchmark import GradedBoards
-from distill.evaluation.grading import HEADLINES, best_scores
+from distill.datasets.benchmark import HEADLINES, GradedBoards
+from distill.datasets.grades import best_scores
 from distill.game.rules import Position
 from distill.games import schema
 from experiments.boards import heldout, mixed

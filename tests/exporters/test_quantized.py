@@ -21,7 +21,7 @@ from helpers import REFERENCE, shipping
 from network_helpers import tiny_network
 
 from distill.common import UserError
-from distill.datasets.benchmark import GradedBoards
+from distill.datasets.benchmark import HEADLINES, GradedBoards
 from distill.evaluation import grading
 from distill.exporters import comparison, conversion, formats, quantized
 from distill.networks import heads, pretrained, saved
@@ -74,7 +74,7 @@ def test_a_file_loses_what_its_card_says_and_less_than_a_point(network, name):
     boards, both, expected = graded(network)
     found = quantized.losses(boards, expected, formats.FORMATS[name].load(str(file))(both)["move"])
     stated = json.loads((file.parent / "export.json").read_text())["files"][file.name]["losses"]
-    assert list(stated) == list(found) == list(quantized.SETS)
+    assert list(stated) == list(found) == list(HEADLINES)
     card = (file.parent / "README.md").read_text()
     for set_name, loss in stated.items():
         points = quantized.points(loss, "optimal")
