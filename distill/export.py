@@ -89,7 +89,7 @@ def _write_page(models: Sequence[str], folder: Path) -> str:
     from distill.exporters.static_page import write_static_page
     from distill.players import levels
 
-    with run_folder.locked(folder):
+    with run_folder.locked(folder.absolute().parent):  # the folder itself is replaced
         write_static_page(models, folder, levels.elo_of_static_page(finding.network_file(models[0])))
     return f"{folder}: a static page; any file server shows it: python -m http.server --directory {folder}"
 

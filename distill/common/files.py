@@ -1,4 +1,4 @@
-"""Atomic files, canonical JSON and hashes."""
+"""Atomic files and folders, canonical JSON and hashes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from distill.common.errors import UserError
 
 UMASK = os.umask(0o077)  # it can only be read by setting it
 os.umask(UMASK)
@@ -40,6 +44,49 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def swapped(place: Path, own: Callable[[Path], Collection[str]]) -> Iterator[Path]:
+    """Yield an empty folder beside `place`, which takes its place once the body has ended without an error.
+
+    Two renames put it in place, so readers see all of the old folder or all of the new one. What a killed process left
+    between them is put right by the next call. Where `place` is a link, the folder that it leads to is replaced.
+
+    Args:
+      own: maps a folder to the names in it that the program wrote; empty unless the folder is complete. Everything else
+        at `place` moves into the new folder. The caller holds a lock.
+
+    Raises UserError for a mounted volume, which cannot be renamed.
+    """
+    place = behind_links(place)
+    if os.path.ismount(place):
+        raise UserError(f"{place}: is a mounted volume, which cannot be replaced as a whole; name a folder in it")
+    new, old = (place.with_name(f".{place.name}.{which}{PARTIAL}") for which in ("new", "old"))
+    _settle(place, old, own)
+    shutil.rmtree(new, ignore_errors=True)  # left by a killed process
+    new.mkdir(parents=True)
+    try:
+        yield new
+        if place.exists():
+            place.rename(old)
+        new.rename(place)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        _settle(place, old, own)
+
+
+def _settle(place: Path, old: Path, own: Callable[[Path], Collection[str]]) -> None:
+    """Finish a swap whose new folder is in place, or else bring the old one back; remove the old one last."""
+    if not old.exists():
+        return
+    if not own(place):
+        old.rename(place)
+        return
+    for name in {path.name for path in old.iterdir()} - {*own(old)}:
+        if not os.path.lexists(place / name):
+            (old / name).rename(place / name)
+    shutil.rmtree(old)
 
 
 def json_bytes(content: Mapping[str, Any]) -> bytes:

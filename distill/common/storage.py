@@ -7,6 +7,7 @@ which the stored bytes are read back and compared. Storage can be pickled for wo
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,8 +39,12 @@ class Folder:
         write_atomically(self.path / name, content)
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it exists."""
-        (self.path / name).unlink(missing_ok=True)
+        """Remove a file, or a folder with all that it holds, if it exists; of a link, the link alone."""
+        path = self.path / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az"}

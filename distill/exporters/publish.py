@@ -18,7 +18,8 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import UserError, file_hash, folders, say, write_json
+from distill.common import UserError, file_hash, say, write_json
+from distill.common.files import swapped
 from distill.exporters import card, comparison, conversion, formats
 from distill.exporters.conversion import Converted
 from distill.networks import finding, saved
@@ -56,7 +57,7 @@ def publish(
     for name in wanted:
         formats.check_installed(name)
     require_ours(folder / finding.PUBLISHED)
-    with folders.replaced(folder / finding.PUBLISHED, own) as new:
+    with swapped(folder / finding.PUBLISHED, own) as new:
         boards, facts = comparison.check_boards(), formats.facts(core, network, run.get("seed"))
         # The network is evaluated once, and every file is compared with these outputs.
         predict = saved.predict_with(core, str(network or ""))
@@ -89,14 +90,14 @@ def require_ours(place: Path) -> None:
 
     Other programs write sums, too: only an export's list `export.json`, or `networks.json`.
     """
-    if folders.all_visible(place) and not {finding.FACTS, CATALOGUE} & _listed(place):
+    visible = [path for path in place.glob("*") if not path.name.startswith(".")]
+    if visible and not {finding.FACTS, CATALOGUE} & _listed(place):
         raise UserError(f"{place}: was not written by this program and would be replaced; name another folder")
 
 
-def own(folder: Path) -> list[str]:
-    """The names in an exported folder that the export wrote, as its sums list them; what a user added stays."""
-    there = {path.name for path in folder.iterdir()}  # so that no line can lead out of the folder
-    return [SUMS, *_listed(folder) & there]
+def own(folder: Path) -> set[str]:
+    """The names in an exported folder that the export wrote, as its sums list them; empty where it has no sums."""
+    return _listed(folder) | {SUMS} if (folder / SUMS).is_file() else set()
 
 
 def _listed(folder: Path) -> set[str]:

@@ -27,7 +27,8 @@ import keras
 import numpy as np
 
 import distill
-from distill.common import UserError, folders, provenance, say, write_atomically, write_json
+from distill.common import UserError, provenance, say, write_atomically, write_json
+from distill.common.files import swapped
 from distill.exporters import conversion, formats, publish
 from distill.networks import finding, saved
 
@@ -54,7 +55,7 @@ CHANGES = {
 
 
 def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str, int] = MappingProxyType({})) -> None:
-    """Write the page into the folder `out`, in place of an older one. The caller has locked it.
+    """Write the page into the folder `out`, in place of an older one. The caller holds a lock.
 
     Args:
       models: names of networks, `.keras` files, or folders of training runs; the first network is the page's default.
@@ -68,7 +69,7 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
     publish.require_ours(out)
     runtime = runtime_archive()
     cores = {name: saved.load_core(file) for name, file in files.items()}
-    with folders.replaced(out, publish.own) as new:
+    with swapped(out, publish.own) as new:
         for file in (*PAGE.iterdir(), *SITE.iterdir()):
             if file.name not in SERVER_ONLY:
                 shutil.copyfile(file, new / file.name)  # without its mode: an installed package may be read-only

@@ -26,7 +26,7 @@ from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
 from distill import export
-from distill.common import UserError, file_hash, folders, provenance
+from distill.common import UserError, file_hash, files, provenance
 from distill.datasets import benchmark
 from distill.exporters import card, comparison, conversion, formats, publish
 from distill.exporters.conversion import Converted
@@ -266,7 +266,7 @@ def test_sums_of_another_program_make_no_folder_ours_and_lead_out_of_none(tmp_pa
             publish.require_ours(place)
     (place / publish.SUMS).write_text("\n".join(["0  export.json", *lines]))
     publish.require_ours(place)
-    with folders.replaced(place, publish.own) as new:
+    with files.swapped(place, publish.own) as new:
         (new / publish.SUMS).write_text("0  disk.iso\n0  new.txt")
         (new / "new.txt").touch()
     assert sorted(path.name for path in place.iterdir()) == [publish.SUMS, "disk.iso", "new.txt"]

@@ -340,9 +340,9 @@ def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
             assert main(*words, "--out", out) == 1
             one_line(capsys, f"{out}: another process is writing here")
         assert state(out) == before
-    with held(tmp_path / "site"):
+    with held(tmp_path / ".site.lock"):
         assert export.main([network, "--web", str(tmp_path / "site")]) == 1
-        one_line(capsys, "site: another process is writing here")
+        one_line(capsys, ".site.lock: another process is writing here")
 
 
 def test_a_reader_needs_no_lock(there, tmp_path):

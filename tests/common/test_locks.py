@@ -3,10 +3,12 @@
 * The lock goes with a killed process, and leaves nothing where nothing was written.
 * Who holds it and ends well removes what killed processes left half-written.
 * A link to a file or folder that is replaced stays a link, and what it leads to is new.
-* What a folder held beside the program's own files stays; a failure changes nothing; a volume may be mounted there.
+* A folder is replaced as a whole: a kill or a failure at any point leaves the old version or the new one, and what the
+  program did not write stays. A mounted volume is refused.
 """
 
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
@@ -14,11 +16,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import held, state
 
-from distill.common import UserError, folders, write_json
+from distill.common import UserError, files, folders, write_json
 
 
 def test_a_lock_goes_with_a_killed_process(tmp_path):
@@ -125,7 +128,7 @@ def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced(tmp_path):
         assert (tmp_path / "not" / "yet" / ".lock").exists()
     assert not (tmp_path / "not").exists()
     for link in ("saved_model", "later"):
-        with folders.replaced(run / link, names) as new:
+        with files.swapped(run / link, names) as new:
             fill(new, list="", model="new")
     write_json(run / "metrics.json", {"loss": 1})
     assert all((run / link).is_symlink() for link in ("saved_model", "later", "metrics.json"))
@@ -142,25 +145,57 @@ def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced(tmp_path):
 def test_new_files_replace_the_programs_own_and_what_others_put_there_stays(tmp_path):
     page = tmp_path / "page"
     fill(page, list="old", stale="old", CNAME="mine", **{"lost+found": "mine"})
-    for folder in (page / ".git", page / "model", page / ".new.partial"):  # the last one is a killed process's
+    for folder in (page / ".git", page / "model", tmp_path / ".page.new.partial"):  # the last one is a killed process's
         fill(folder, file="old")
 
     def replace(work: Callable[[Path], None]) -> None:
-        with folders.replaced(page, names) as new:
+        with files.swapped(page, names) as new:
             assert state(new) == {}
             work(new)
 
     before = state(page)
     with pytest.raises(ZeroDivisionError):
         replace(lambda _: 1 / 0)
-    assert state(page) == {name: found for name, found in before.items() if ".new" not in name}
+    assert state(page) == before
     replace(lambda new: fill(new, model="new", list="new"))
     assert state(page).keys() == {".git", ".git/file", "CNAME", "list", "lost+found", "model"}
     assert (page / "model").read_text() == (page / "list").read_text() == "new"
     shutil.rmtree(page)
     with pytest.raises(ZeroDivisionError):
         replace(lambda _: 1 / 0)
-    assert not page.exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_replacement_that_is_killed_at_any_change_leaves_the_old_version_or_the_new_one(tmp_path, monkeypatch):
+    """The process dies at its first change to the disk, or at the second, and so on."""
+    for count in range(20):
+        page, left = tmp_path / str(count) / "page", count
+        fill(page.parent)
+        fill(page, list="old", model="old", stale="old", CNAME="mine")
+        fill(page / "part", file="mine")
+
+        def change(made: Callable[..., Any], *args: Any, **how: Any) -> Any:
+            nonlocal left
+            left -= 1
+            return made(*args, **how) if left >= 0 else os._exit(9)
+
+        if (process := os.fork()) == 0:
+            with files.swapped(page, names) as new:
+                fill(new, list="new", model="new")
+                for name in ("rename", "replace", "unlink", "rmdir"):
+                    monkeypatch.setattr(os, name, functools.partial(change, getattr(os, name)))
+            os._exit(0)
+        killed = os.waitpid(process, 0)[1] != 0
+        with contextlib.suppress(ZeroDivisionError), files.swapped(page, names):  # the next export, which fails
+            raise ZeroDivisionError
+        old = {"list": "old", "model": "old", "stale": "old", "CNAME": "mine"}
+        found = {path.name: path.read_text() for path in page.iterdir() if path.is_file()}
+        assert found in (old, {"list": "new", "model": "new", "CNAME": "mine"})
+        assert (page / "part" / "file").read_text() == "mine"
+        assert [path.name for path in page.parent.iterdir()] == ["page"]
+        if not killed:
+            break
+    assert 4 < count < 19
 
 
 @contextlib.contextmanager
@@ -174,12 +209,11 @@ def mounted(folder: Path, *how: str | Path) -> Iterator[None]:
         subprocess.run(["umount", folder], check=True)
 
 
-def test_the_files_of_a_mounted_volume_are_replaced(tmp_path):
-    with mounted(tmp_path / "saved_model", "-t", "tmpfs", "none"):
-        fill(tmp_path / "saved_model", kept="mine", model="old", list="old")
-        with folders.replaced(tmp_path / "saved_model", names) as new:
-            fill(new, model="new", list="new")
-        assert state(tmp_path / "saved_model").keys() == {"kept", "list", "model"}
+def test_a_mounted_volume_is_refused_before_anything_is_written(tmp_path):
+    page = tmp_path / "page"
+    refused = pytest.raises(UserError, match="is a mounted volume")
+    with mounted(page, "-t", "tmpfs", "none"), refused, files.swapped(page, names):
+        pytest.fail("it was not refused")
 
 
 def test_a_folder_of_a_container_image_is_deleted(tmp_path):
