@@ -2,7 +2,8 @@
  * Read a game that somebody pasted, in any of the usual notations:
  *
  *   4453 · 4 4 5 3 · 4,4,5,3 · [4, 4, 5, 3]    columns from 1 to 7
- *   1. 4 4 2. 5 3                              the same with move numbers
+ *   1. 4 4 2. 5 3 · 1) 4 4 2) 5 3              the same with move numbers
+ *   Moves: 4! 4 5?? 3 {a comment}              with annotations, as `review` writes them (`game/notation.py`)
  *   ddec · D D E C                             columns from a to g
  *   https://…/#4453 · #puzzle/k3x9q            a link to this page
  *   3340                                       columns from 0 to 6, because of the 0; the person has to confirm it
@@ -11,7 +12,14 @@
 
 import { CELLS, COLUMNS, FROM_CENTRE, ROWS, replay } from "./rules.js";
 
-const SEPARATORS = /[\s,;.|/\-()[\]{}"']/g;
+const LONGEST = 10_000; // characters of a text; a game has at most 42 moves
+const LABEL = /^\s*[a-z]+\s*:/i;
+const AROUND = /^\s*(?:\[([^\][(){}]*)\]|\(([^\][(){}]*)\)|\{([^\][(){}]*)\})\s*$/;
+const COMMENT = /\{[^{}]*\}/g;
+const ANNOTATION = /([0-9a-z])[!?]{1,2}/gi;
+const MOVE_NUMBER = /([0-9]{1,2})(\.{1,3}|\))/;
+const PERIODS = /^(?:[^.)]*\.?\s*|\s*[0-9](?:\s*\.\s*[0-9])+\s*\.?\s*)$/; // as separators, or at the end
+const SEPARATORS = /[\s,;.|/\-"']/g;
 const MOST_IN_THREE = 3 * ROWS; // moves that three columns hold: longer texts of 0, 1 and 2 are boards
 
 /**
@@ -22,11 +30,12 @@ const MOST_IN_THREE = 3 * ROWS; // moves that three columns hold: longer texts o
  * @throws {Error} naming the first thing that cannot be read
  */
 export function read(text) {
+  if (text.length > LONGEST) throw new Error(`The text has ${text.length} characters; a game has at most 42 moves.`);
   const board = /board\W*\[([^\]]*)\]/i.exec(text); // Kaggle's observation
   const puzzle = /#puzzle\/(\w+)/.exec(text);
   if (puzzle) return { puzzle: puzzle[1] };
   if (text.includes("://") && !text.includes("#")) throw new Error("This link has no game after a “#”.");
-  const symbols = [...withoutNumbers((board?.[1] ?? text).split("#").at(-1)).replace(SEPARATORS, "")];
+  const symbols = [...movesOf(board?.[1] ?? text.split("#").at(-1))];
   if (/^[a-z]/i.test(symbols[0])) return { moves: legal(symbols.map((symbol, index) => columnOfLetter(symbol, index)).join("")) };
   if (board || symbols.length > MOST_IN_THREE && symbols.every((symbol) => "012".includes(symbol))) return { moves: gameOf(symbols) };
   for (const [index, symbol] of symbols.entries()) if (!"01234567".includes(symbol)) throw unreadable(symbol, index, "1 to 7");
@@ -36,15 +45,22 @@ export function read(text) {
   return { zeroBased: legal(symbols.map((symbol) => Number(symbol) + 1).join("")) };
 }
 
-/** The text without move numbers, where it has them: "1." and moves come first. */
-function withoutNumbers(text) {
-  const [before, ...rest] = text.split(/(\d+)\./);
-  const isNumbered = !before.trim() && rest[0] === "1" && rest[1].trim();
-  if (!isNumbered) return text; // periods are separators
-  const numbers = rest.filter((_, place) => place % 2 === 0);
-  const wrong = numbers.findIndex((number, place) => Number(number) !== place + 1);
-  if (wrong > 0) throw new Error(`Cannot read “${numbers[wrong]}.”: the next move number is ${wrong + 1}.`);
-  return rest.filter((_, place) => place % 2).join(" ");
+/** The moves of a text, without a label, brackets around them, comments, annotations and move numbers. */
+function movesOf(text) {
+  const plain = text.replace(LABEL, "").replace(AROUND, "$1$2$3").replace(COMMENT, " ").replace(ANNOTATION, "$1");
+  const pieces = plain.split(MOVE_NUMBER);
+  const [before, ...parts] = pieces.filter((_, place) => place % 3 === 0).map((piece) => piece.replace(SEPARATORS, ""));
+  if (!parts.length || PERIODS.test(plain) && (before || !parts[0])) return plain.replace(SEPARATORS, "");
+  // Numbers count moves, 1. 4 2. 4, or pairs of moves, 1. 4 4 2. 5 or 1. 4 1... 4 2. 5.
+  let [count, ofMoves, ofPairs] = [before.length, !before, !before];
+  for (const [place, part] of parts.entries()) {
+    const [number, mark] = pieces.slice(3 * place + 1);
+    ofMoves &&= count === place && place === number - 1 && mark.length === 1;
+    ofPairs &&= count === 2 * number - 2 + (mark.length > 1);
+    if (!ofMoves && !ofPairs) throw new Error(`Cannot read “${number}${mark}” as the number of move ${count + 1}.`);
+    count += part.length;
+  }
+  return parts.join("");
 }
 
 function columnOfLetter(symbol, index) {
