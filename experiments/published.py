@@ -73,10 +73,9 @@ def of_games(folder: Path, ceiling_rows: int) -> list[Line]:
         Line(what="rows a game", article="17.4; 19.0 of 15,000 games", ours=f"{mean:.1f}"),
         Line(what="distinct boards, with mirror images", article="697,603", ours=f"about {2 * boards:,}"),
     ]
-    teacher = labels.teacher_of(folder)
+    teacher = labels.teacher_of(run.identity)
     if teacher and ceiling_rows:
-        sample = labels.sample(folder, ceiling_rows, seed=0)
-        ceiling = labels.noise_ceiling(sample, teacher, 0, cores())["noise ceiling"]["all"]
+        ceiling = labels.noise_ceiling(labels.sample(rows, ceiling_rows, 0), teacher, 0, cores())
         lines.append(Line(what="noise ceiling of top-1, %", article="not stated", ours=report.percent(ceiling)))
     return lines
 

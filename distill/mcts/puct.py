@@ -29,7 +29,7 @@ from distill.mcts.engine.gumbel import halving_schedule
 from distill.mcts.engine.puct_tree import KeptEvaluations, PuctDraws, PuctParameters, PuctTrees
 from distill.mcts.engine.record import Ended, GameRecord, new_record
 from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
-from distill.mcts.results import Positions, SearchResult, bitboards_of, generator, results_of
+from distill.mcts.results import Positions, SearchResult, bitboards_of, gamma_variates, generator, results_of
 from distill.mcts.settings import PuctSettings
 
 __all__ = ["PuctSettings", "new_kept", "play", "quiet", "search"]
@@ -165,6 +165,6 @@ def draw(streams: Sequence[tuple[int, int]], steps: int, settings: PuctSettings)
         if settings.noise_fraction and settings.root == "gumbel":
             draws.gumbel[i] = random.gumbel(size=(steps, COLUMNS))
         elif settings.noise_fraction:
-            draws.gamma[i] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+            draws.gamma[i] = gamma_variates(random, settings.dirichlet_alpha, steps)
         draws.uniform[i] = random.random((steps, 2))
     return draws

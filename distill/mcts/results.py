@@ -67,3 +67,21 @@ def results_of(record: GameRecord) -> list[SearchResult]:
 def generator(seed: int, game: int, stream: int) -> np.random.Generator:
     """Independent random numbers for each (run seed, game, stream): Philox, counter-based, no state shared."""
     return np.random.Generator(np.random.Philox(key=np.array([seed, game], np.uint64), counter=[0, 0, 0, stream]))
+
+
+def gamma_variates(random: np.random.Generator, alpha: float, steps: int) -> NDArray[np.float64]:
+    """float64 (S, 7): gamma variates of `steps` positions; divided by the sum over open columns, Dirichlet noise.
+
+    Below an alpha of 0.02 all of a position may underflow to 0, so they are drawn as logarithms, log G(α) =
+    log G(α + 1) + log(U) / α, and divided by the largest. Differences of neighbours end at 100, because a share of
+    e^-100 changes no sum: then any columns that are open keep their order.
+    """
+    if alpha >= 0.02:
+        return random.standard_gamma(alpha, (steps, COLUMNS))
+    logarithms = np.log(random.standard_gamma(alpha + 1, (steps, COLUMNS)))
+    logarithms += np.log1p(-random.random((steps, COLUMNS))) / max(alpha, 1e-300)
+    order = np.argsort(-logarithms, axis=1)
+    ordered = np.take_along_axis(logarithms, order, axis=1)
+    differences = np.maximum(np.diff(ordered, axis=1, prepend=ordered[:, :1]), -100.0)
+    np.put_along_axis(logarithms, order, differences.cumsum(axis=1), axis=1)
+    return np.exp(logarithms)

@@ -29,7 +29,7 @@ from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.record import GameRecord, new_record
 from distill.mcts.engine.uct_games import UctDraws
 from distill.mcts.engine.uct_simulation import UNVISITED
-from distill.mcts.results import Positions, SearchResult, bitboards_of, generator, results_of
+from distill.mcts.results import Positions, SearchResult, bitboards_of, gamma_variates, generator, results_of
 from distill.mcts.settings import UctSettings
 
 __all__ = ["UctSettings", "play", "search"]
@@ -107,7 +107,7 @@ def draw(streams: Sequence[tuple[int, int]], steps: int, settings: UctSettings) 
             random = generator(seed, game, 1 + vote)
             draws.key[i, :, vote] = random.integers(0, 2**64, steps, np.uint64)
             draws.order[i, :, vote, :COLUMNS] = UNVISITED + random.random((steps, COLUMNS)).argsort(-1)
-            draws.gamma[i, :, vote] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+            draws.gamma[i, :, vote] = gamma_variates(random, settings.dirichlet_alpha, steps)
     return draws
 
 
@@ -116,6 +116,6 @@ def draw_moves(seed: int, game: int, steps: int, settings: UctSettings) -> NDArr
     move = np.zeros((steps, COLUMNS + 1))
     if settings.noise_at == "move":
         random = generator(seed, game, MOVE_STREAM)
-        move[:, :COLUMNS] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+        move[:, :COLUMNS] = gamma_variates(random, settings.dirichlet_alpha, steps)
         move[:, COLUMNS] = random.random(steps)
     return move

@@ -2,7 +2,7 @@
 
 Properties: rollouts and trees equal the textbook's, draw for draw; so do whole games; visits sum to the simulations;
 full columns get none; lanes change nothing; wins are taken, threats blocked, no win is handed over, two-move traps are
-seen; noise at the move leaves labels and visits clean.
+seen; noise at the move leaves labels and visits clean; noise with a tiny alpha is one column.
 """
 
 from dataclasses import replace
@@ -17,10 +17,11 @@ from distill.game import encoding, rules
 from distill.game.rules import from_moves, parse_board
 from distill.games import playing, runs
 from distill.games.runs import RunSettings
-from distill.mcts import reference, uct
-from distill.mcts.engine import rollout, tree, uct_simulation
+from distill.mcts import puct, reference, uct
+from distill.mcts.engine import noise, rollout, tree, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.reference import UNKNOWN, Node
+from distill.mcts.settings import PuctSettings
 from distill.mcts.textbook import source_hash
 from distill.mcts.uct import UctSettings, search
 
@@ -181,3 +182,19 @@ def test_noise_at_the_move_leaves_labels_and_visits_clean():
     assert (clean.move == clean.label).all()
     assert (at_label.move == at_label.label).all()
     assert 0.1 < (at_move.move != at_move.label).mean() < 0.3  # a quarter, less those that noise puts on the label
+
+
+@pytest.mark.parametrize("alpha", [5e-324, 1e-4, 1e-3])
+def test_noise_with_a_tiny_alpha_is_one_column_and_any_open_one(alpha):
+    full, streams = np.uint64(0b111111 << 21), [(7, game) for game in range(100)]  # column 4 is full
+    of_uct = uct.draw(streams, 5, UctSettings(dirichlet_alpha=alpha, votes=1))
+    at_move = uct.draw_moves(7, 0, 500, UctSettings(dirichlet_alpha=alpha, noise_at="move"))[:, :7]
+    of_puct = puct.draw(streams, 5, PuctSettings(dirichlet_alpha=alpha, noise_fraction=0.25))
+    for gamma in (of_uct.gamma.reshape(-1, 7), at_move, of_puct.gamma.reshape(-1, 7)):
+        for mask in (np.uint64(0), full):
+            shares = np.array([noise.dirichlet(row, mask) for row in gamma])
+            textbooks = reference.dirichlet(rules.Position(0, int(mask)), gamma[0].tolist())
+            np.testing.assert_allclose(textbooks, shares[0])
+            assert np.mean(shares.max(axis=1) > 1 - 1e-6) > 0.9
+            often = np.bincount(shares.argmax(axis=1), minlength=7) > 40
+            assert often.tolist() == [column != 3 or not mask for column in range(7)]
