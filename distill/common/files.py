@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +15,6 @@ from typing import Any
 
 from distill.common.errors import UserError
 
-UMASK = os.umask(0o077)  # it can only be read by setting it
-os.umask(UMASK)
 PARTIAL = ".partial"
 """Suffix of hidden files and folders that are not complete; a killed process leaves them behind."""
 HALF_WRITTEN = re.compile(rf"\.(.+)\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
@@ -33,16 +31,15 @@ def write_atomically(path: Path, content: bytes) -> None:
     path = behind_links(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     # A hidden file beside the target, on the same disk, then a rename: it appears whole or not at all.
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PARTIAL, dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~UMASK)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -99,10 +96,17 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_atomically(path, json_bytes(content))
 
 
+def read_bytes(path: Path) -> bytes:
+    """A file's bytes. Raises OSError, also for what is no file, such as a named pipe, which would be waited for."""
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path}: not a file")
+    return path.read_bytes()
+
+
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file; empty if the file is missing or holds something else."""
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(read_bytes(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return stored if isinstance(stored, dict) else {}

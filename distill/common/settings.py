@@ -131,6 +131,8 @@ def _of_kind(value: Any, kind: Any) -> Any:
         return tuple(_converted(entry, items[0]) for entry in value)
     if dataclasses.is_dataclass(kind):
         return _row(value, kind)
+    if kind is Path and "://" in os.fspath(value if isinstance(value, str | os.PathLike) else ""):
+        raise ValueError("a path on this machine, not a URL")
     # For Python a bool is a whole number; for a user it is not.
     if not isinstance(value, ACCEPTED.get(kind, kind)) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(NAMES.get(kind, "something else"))

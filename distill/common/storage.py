@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from distill.common import DataError, UserError, first_line, write_atomically
+from distill.common import DataError, UserError, first_line, read_bytes, write_atomically
 from distill.common.provenance import install_line
 
 
@@ -32,7 +32,7 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """A file's bytes. Raises FileNotFoundError."""
-        return (self.path / name).read_bytes()
+        return read_bytes(self.path / name)
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, whole or not at all."""
@@ -67,7 +67,8 @@ class Remote:
                 found = system.ls(root, detail=False)
             except FileNotFoundError:
                 return []
-        return sorted(Path(name).name for name in found)
+        # A console marks an empty folder by an object with the folder's name.
+        return sorted(Path(name).name for name in found if name.rstrip("/") != root)
 
     def read(self, name: str) -> bytes:
         with self._system() as (system, root):

@@ -164,6 +164,7 @@ WRONG = [
     ({"arch": "mlp"}, "--arch mlp must be one of cnn, transformer"),
     ({"savings": 1}, "--savings 1 must be true or false"),
     ({"out": 3}, "--out 3 must be a path"),
+    ({"out": "s3://bucket/games"}, "--out s3://bucket/games must be a path on this machine, not a URL"),
     ({"rivals": "random"}, "--rivals random must be a list"),
     ({"openings": [1]}, "--openings [1] must be a list of 2"),
     ({"stages": 3}, "--stages 3 must be a list"),

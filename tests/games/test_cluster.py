@@ -261,6 +261,14 @@ def test_a_bucket_that_is_not_there_is_one_line(bucket, capsys):
     assert "nosuchprotocol://x/y: " in one_line(capsys)
 
 
+def test_a_consoles_marker_of_the_folder_does_not_stop_a_run(bucket, capsys):
+    import fsspec
+
+    fsspec.url_to_fs(bucket)[0].pipe_file(f"{bucket}/marked/", b"")
+    assert Remote(url=f"{bucket}/marked").names() == []
+    assert generate.main([*SMALL, "--workers", "1", "--out", f"{bucket}/marked"]) == 0
+
+
 @pytest.mark.parametrize("url", ["folder", "memory://place"])
 def test_a_place_keeps_whole_files_by_name(url, tmp_path):
     assert storage_of("file:///data/games") == Folder(path=Path("/data/games"))
