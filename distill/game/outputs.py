@@ -37,11 +37,12 @@ def named(source: str) -> Iterator[None]:
 
 
 def evaluation(found: Any, mask: NDArray[np.uint64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Logits (B, A) and values (B,) that an evaluator returned for positions, as contiguous float32."""
+    """Logits (B, A) and values (B,) that an evaluator returned for positions, as contiguous float32, copied."""
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise OutputError(f"returned {type(found).__name__}, not a pair of logits and values")
-    prior = np.ascontiguousarray(_array(found[0], "logits", (len(mask), COLUMNS)), np.float32)
-    value = np.ascontiguousarray(_array(found[1], "values", mask.shape), np.float32)
+    # An evaluator may return the same arrays again.
+    prior = np.array(_array(found[0], "logits", (len(mask), COLUMNS)), np.float32, order="C")
+    value = np.array(_array(found[1], "values", mask.shape), np.float32, order="C")
     if not np.isfinite(prior).all():
         logits(prior, legal_mask(mask))
     return prior, values(value, len(mask))

@@ -20,7 +20,7 @@ from distill.common import OutputError
 from distill.common.plugins import call
 from distill.game import encoding, outputs, rules
 from distill.games import schema
-from distill.games.labeller import Labeller, Labels, check_labels
+from distill.games.labeller import Labeller, check_labels
 from distill.games.runs import RunSettings, opening, opening_pairs
 from distill.mcts import uct
 from distill.mcts.engine.noise import noisy_move
@@ -70,7 +70,10 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
         own, stones = current[live], mask[live]
         seeds = np.stack([np.full(len(live), n, np.uint64) for n in (settings.seed, 0, step)], axis=1)
         seeds[:, 1] = number[live]
-        found = _labelled(labeller, name, encoding.boards(own, stones), seeds)
+        # The labeller may use its boards as scratch, so nothing is computed from them afterwards.
+        labels = call(labeller, name, encoding.boards(own, stones), seeds)
+        with outputs.named(name):
+            found = check_labels(labels, rules.legal_mask(stones))
         assert found.label is not None
         assert found.votes is not None
         if record is None:
@@ -98,13 +101,6 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
             break
     assert record is not None
     return record
-
-
-def _labelled(labeller: Labeller, name: str, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
-    """Checked labels of a user's labeller."""
-    found = call(labeller, name, boards, seeds)
-    with outputs.named(name):
-        return check_labels(found, boards[:, 0] == 0)
 
 
 def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int64]) -> pa.Table:

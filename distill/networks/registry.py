@@ -88,10 +88,11 @@ def _try_out(core: keras.Model, source: str) -> None:
 
     boards = np.zeros((COLUMNS, ROWS, COLUMNS), np.int8)
     boards[np.arange(COLUMNS), -1, np.arange(COLUMNS)] = -1  # after each first move
+    legal = boards[:, 0] == 0  # before a layer can change the boards
     played = plugins.call(heads.played(core), source, boards)
     found = {name: keras.ops.convert_to_numpy(output) for name, output in played.items()}
     with outputs.named(source):
-        outputs.logits(found["logits"], boards[:, 0] == 0)
+        outputs.logits(found["logits"], legal)
         if "value" in found:
             outputs.values(found["value"], len(boards))
     try:

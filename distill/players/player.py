@@ -99,12 +99,13 @@ def checked_choices(player: Player, current: Bitboards, mask: Bitboards, seeds: 
             raise ValueError(f"{player.name}: current, mask and seeds are {shapes}; each must be uint64 ({len(mask)},)")
     legal = legal_mask(mask)
     with outputs.named(player.name):
-        found = player.play(current, mask, seeds)
+        found = player.play(current.copy(), mask.copy(), seeds.copy())  # a player may use them as scratch
         if not isinstance(found, Choices):
             raise OutputError(f"returned {type(found).__name__}, not Choices")
-        moves = outputs.moves(found.moves, legal).astype(np.int64, copy=False)
-        policy = None if found.policy is None else outputs.policy(found.policy, legal)
-        value = None if found.value is None else outputs.values(found.value, len(mask))
+        # Copies, because a player may return the same arrays again.
+        moves = outputs.moves(found.moves, legal).astype(np.int64)
+        policy = None if found.policy is None else outputs.policy(found.policy, legal).copy()
+        value = None if found.value is None else outputs.values(found.value, len(mask)).copy()
     return Choices(moves=moves, policy=policy, value=value)
 
 

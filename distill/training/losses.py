@@ -92,8 +92,9 @@ def evaluate(
     # Sums, because the last batch may be smaller.
     for batch in batching.in_order(examples, EVALUATION_BATCH):
         wanted, found = targets(batch, recipe, with_value), model.predict_on_batch(batch.boards)
-        sums["loss"] += float(ops.convert_to_numpy(loss(wanted, found)).sum(dtype=np.float64))
         sums["top1"] += int((found["logits"].argmax(axis=1) == batch.label).sum())
         if with_value:
             sums["value_error"] += float(np.square(found["value"] - wanted["value"]).sum(dtype=np.float64))
+        # Last, because a user's loss may change what it gets.
+        sums["loss"] += float(ops.convert_to_numpy(loss(wanted, found)).sum(dtype=np.float64))
     return {name: total / len(examples) for name, total in sums.items()}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import distill
 from distill import generate, inspect
-from distill.common import UserError
+from distill.common import OutputError, UserError
 from distill.common.plugins import Plugin
 from distill.datasets import batching, preparation
 from distill.datasets.canonical import board_keys
@@ -251,3 +251,24 @@ def test_own_labels_that_cannot_be_stored_are_one_line(tmp_path, change, message
         distill.write_labels(*change(*labelled(20)), tmp_path / "mine")
     assert str(caught.value).startswith("write_labels: ")
     assert not (tmp_path / "mine").exists()
+
+
+def test_a_labeller_may_use_its_boards_as_scratch():
+    def scribbles(boards, seeds):
+        labels = plays_low(boards, seeds)
+        boards[:], seeds[:] = 0, 0
+        return labels
+
+    def plays_low(boards, seeds):
+        visits = np.eye(7, dtype=int)[(boards[:, 0] == 0).argmax(axis=1)]
+        return Labels(visits=visits, value=np.zeros(len(boards)))
+
+    settings = RunSettings(noise_fraction=0.0)
+    assert playing.play_games(settings, 0, 8, scribbles).equals(playing.play_games(settings, 0, 8, plays_low))
+
+    def false(boards, seeds):  # column 1 on every board, also where it is full
+        boards[:] = 0
+        return Labels(visits=np.eye(7, dtype=int)[np.zeros(len(boards), int)], value=np.zeros(len(boards)))
+
+    with pytest.raises(OutputError, match="full column"):
+        playing.play_games(settings, 0, 8, false)

@@ -16,7 +16,7 @@ from distill.common import OutputError
 from distill.game import encoding, rules
 from distill.game.rules import COLUMNS, Position
 from distill.mcts import puct
-from distill.mcts.evaluator import by_rollouts
+from distill.mcts.evaluator import by_rollouts, on_bitboards
 from distill.mcts.puct import PuctSettings
 
 
@@ -79,3 +79,16 @@ def test_a_rollout_depends_on_the_position_and_the_seed_alone():
     alone = [by_rollouts(uniform, seed=1)(*bits(position))[1][0] for position in positions]
     assert together.tolist() == alone
     assert together.tolist() != by_rollouts(uniform, seed=2)(*bits(*positions))[1].tolist()
+
+
+def test_an_evaluator_may_return_the_same_arrays_again():
+    logits, value = np.zeros((1, COLUMNS), np.float32), np.zeros(1, np.float32)
+
+    def reuses(boards):
+        logits[:] = boards[:, 5]
+        return logits, value
+
+    evaluate = on_bitboards(reuses)
+    first, _ = evaluate(*bits(rules.from_moves("1")))
+    evaluate(*bits(rules.from_moves("7")))
+    assert first[0].tolist() == [-1, 0, 0, 0, 0, 0, 0]

@@ -236,3 +236,21 @@ def test_another_source_is_another_identity(mine):
     before = identity("mine:centre")
     (mine / "mine.py").write_text(MINE + "\n# changed\n")
     assert identity("mine:centre") != before == ["mine:centre", before[1]]
+
+
+def test_a_player_that_writes_into_its_arrays_changes_neither_the_callers_nor_its_earlier_choices():
+    class Flips:
+        name = "flips"
+        moves = np.zeros(1, np.int64)
+
+        def play(self, current, mask, seeds):
+            current ^= mask
+            mask[:], seeds[:] = 0, 7
+            self.moves += 1
+            return Choices(moves=self.moves)
+
+    player, lent = Flips(), [np.array([value], np.uint64) for value in (1, 1 | 1 << 7, 5)]
+    first, second = (checked_choices(player, *lent).moves.tolist() for _ in range(2))
+    assert [values.tolist() for values in lent] == [[1], [1 | 1 << 7], [5]]
+    kept = [checked_choices(player, *lent).moves for _ in range(2)]
+    assert (first, second, *map(list, kept)) == ([1], [2], [3], [4])

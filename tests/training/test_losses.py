@@ -14,6 +14,7 @@ from training_helpers import a_batch, random_examples
 from distill import networks
 from distill.common import UserError
 from distill.datasets import batching
+from distill.networks import heads
 from distill.training import losses, step
 from distill.training.recipe import Recipe
 
@@ -82,6 +83,17 @@ def test_any_function_of_targets_and_outputs_can_be_the_loss(eagerly):
     assert losses.evaluate(model, few, recipe, squared)["loss"] == pytest.approx(expected, rel=1e-4)
     assert step.train_step(model, batch, 1.0) == pytest.approx(expected, rel=1e-4)
     assert losses.evaluate(model, few, recipe, squared)["loss"] < expected
+
+
+def test_a_loss_that_writes_into_its_arrays_changes_no_other_measure(eagerly):
+    def writes(targets, outputs):
+        loss = losses.policy_and_value_loss(targets, outputs)
+        outputs["logits"] = outputs["logits"] * 0
+        outputs["value"] = targets["value"]
+        return loss
+
+    model, few = heads.played(networks.build("resnet")), random_examples(50)
+    assert losses.evaluate(model, few, Recipe(), writes) == losses.evaluate(model, few, Recipe())
 
 
 @pytest.mark.parametrize(
