@@ -96,9 +96,9 @@ def run(config: InspectConfig) -> str:
 def _columns(rows: pa.Table, metadata: Mapping[str, Any]) -> reader.Columns:
     """COLUMNS of a sound shard."""
     if metadata.get("kind") == schema.PACKED:
-        columns = reader.unpacked(schema.arrays(rows), int(metadata["first_game"]))
+        columns = reader.unpacked(schema.arrays("shard", rows), int(metadata["first_game"]))
         return {name: columns[name] for name in COLUMNS}
-    return schema.arrays(rows.select(COLUMNS))
+    return schema.arrays("shard", rows.select(COLUMNS))
 
 
 def _counts(columns: reader.Columns, metadata: Mapping[str, Any]) -> list[list[str]]:

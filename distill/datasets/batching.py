@@ -53,15 +53,17 @@ class Batch:
 
 
 def load(folder: Path, split: int) -> Examples:
-    """The table of a prepared folder for TRAINING or VALIDATION, checksums verified. Raises DataError."""
-    from distill.common import run_folder
-    from distill.datasets.preparation import FILES, TABLES  # not above: an accelerator's machine may have no PyArrow
-    from distill.games import schema
-    from distill.games.schema import PREPARED_ROW
+    """The table of a prepared folder for TRAINING or VALIDATION.
 
-    run_folder.finished(folder, TABLES)
-    table, _ = schema.read_table(folder / FILES[split], PREPARED_ROW)
-    return Examples(**schema.arrays(table.drop_columns("split")))
+    Raises DataError for a file that the record does not describe, and for missing values.
+    """
+    from distill.common import run_folder
+    from distill.datasets import preparation  # not above: an accelerator's machine may have no PyArrow
+    from distill.games import schema
+
+    path, result = folder / preparation.FILES[split], run_folder.finished(folder, preparation.TABLES).result or {}
+    table, _ = schema.read_table(path, schema.PREPARED_ROW, preparation.table_content(folder, result, split))
+    return Examples(**schema.arrays(path, table.drop_columns("split")))
 
 
 def batches_an_epoch(rows: int, batch_size: int) -> int:

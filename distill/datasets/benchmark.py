@@ -82,8 +82,8 @@ def read(
     found = [place / name for name in files if (place / name).is_file()]
     if not found:
         raise DataError(f"{place / files[0]}: no such file; data/benchmark of a checkout has the graded boards")
-    table = pa.concat_tables([read_table(path, GRADED_BOARD)[0] for path in found])
-    boards = GradedBoards(**arrays(table))
+    parts = [arrays(path, read_table(path, GRADED_BOARD)[0]) for path in found]
+    boards = GradedBoards(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
     if unknown := sorted(set(sets or ()) - set(boards.sets)):
         raise DataError(f"{place}: no set {', '.join(unknown)}; there are {', '.join(boards.sets)}")
     chosen = np.ones(len(boards), np.bool_)

@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.common import DataError, first_line, provenance, say
+from distill.common import DataError, provenance, say
 from distill.game import rules
+from distill.games import schema
 from distill.games.labeller import majority
 from distill.games.reader import Columns
 
 VALUE_UNIT = 2.0**-32
 """Values are summed as whole multiples of this, so that a mean does not depend on the order of its rows."""
+
+BOARD = pa.schema([("current", pa.uint64()), ("mask", pa.uint64())])
+"""What is read of a file of boards."""
 
 SHIPPED_BOARDS = {"benchmark": "data/benchmark", "reference": "data/reference/validation"}
 """Words that `exclude` understands beside paths."""
@@ -90,10 +93,9 @@ def excluded_keys(name: str) -> NDArray[np.uint64]:
         raise DataError(f"--exclude {name}: no Parquet file there")
     keys = []
     for file in files:
-        try:
-            table = pq.read_table(file, columns=["current", "mask"], page_checksum_verification=True)
-            current, mask = (table[column].cast(pa.uint64()).to_numpy() for column in ("current", "mask"))
-        except (OSError, KeyError, pa.ArrowException) as error:
-            raise DataError(f"{file}: no columns current and mask can be read ({first_line(error)})") from None
-        keys.append(board_keys(current, mask))
+        with schema.opened(file) as parquet:
+            if not {*BOARD.names} <= {*parquet.schema_arrow.names}:
+                raise DataError(f"{file}: no columns current and mask")
+            table = parquet.read(columns=BOARD.names, use_threads=False).select(BOARD.names).cast(BOARD)
+            keys.append(board_keys(**schema.arrays(file, table)))
     return np.unique(np.concatenate(keys))

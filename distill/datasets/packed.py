@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import UserError, canonical_json, file_hash, first_line, run_folder
+from distill.common import UserError, canonical_json, first_line, run_folder
 from distill.datasets import batching
 from distill.datasets.canonical import canonical
 from distill.datasets.preparation import Prepared
@@ -126,8 +126,8 @@ def _write(out: Path, table: pa.Table, inputs: Sequence[Any]) -> int:
         for name, first in parts.items():
             part = table.slice(first, SHARD_ROWS)
             metadata = {**about, "first_game": first, "games": len(part)}
-            schema.write_table(out / name, part, metadata)
-            shards.append(inspection.describe(name, part, metadata, file_hash(out / name)))
+            sha256 = schema.write_table(out / name, part, metadata)
+            shards.append(inspection.describe(name, part, metadata, sha256))
         totals = {"games": len(table), "rows": len(table), "shards": [*map(dataclasses.asdict, shards)]}
         record.finish({"run": run, **totals, "inputs": [*inputs]})
     return len(table)

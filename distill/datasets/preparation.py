@@ -36,7 +36,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.common import DataError, Progress, canonical_json, file_hash, listed, run_folder, say
+from distill.common import DataError, Progress, canonical_json, listed, run_folder, say
 from distill.datasets.canonical import canonical, excluded_keys, merged
 from distill.games import reader, schema
 from distill.games.reader import Columns
@@ -105,16 +105,18 @@ def prepare(
     ) as record:
         # The same hashes of rows, but in files that were not read yet, are prepared again.
         if record.result and record.result.get("inputs") == inputs:
-            _verify(folder, record.result)
+            for split in FILES:
+                table_content(folder, record.result, split)
             return Prepared(folder=folder, result=record.result, reused=True)
         say(f"preparing tables of {listed([run.folder for run in runs])}")
         rows, counts = _read(runs, validation_fraction, excluded)
         tables, of_boards = _merge(rows)
         record.begin()
         about = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name}
-        for split, name in FILES.items():
-            schema.write_table(folder / name, tables[split], about | {"split": split}, GROUP_ROWS)
-        files = {name: file_hash(folder / name) for name in FILES.values()}
+        files = {
+            name: schema.write_table(folder / name, tables[split], about | {"split": split}, GROUP_ROWS)
+            for split, name in FILES.items()
+        }
         result = {"inputs": inputs, "counts": counts | of_boards, "files": files}
         record.finish(result)
     return Prepared(folder=folder, result=result, reused=False)
@@ -131,14 +133,14 @@ def _input(run: reader.Run) -> dict[str, Any]:
     }
 
 
-def _verify(folder: Path, result: Mapping[str, Any]) -> None:
-    """Raise DataError for tables that were changed."""
-    for name in FILES.values():
-        path = folder / name
-        if not path.is_file() or file_hash(path) != result.get("files", {}).get(name):
-            raise DataError(
-                f"{path}: not the file that its record describes (damaged or changed); delete {folder} to rebuild it"
-            )
+def table_content(folder: Path, result: Mapping[str, Any], split: int) -> bytes:
+    """The bytes of a table. Raises DataError unless they are those that the record describes."""
+    path = folder / FILES[split]
+    content = path.read_bytes() if path.is_file() else b""
+    if hashlib.sha256(content).hexdigest() != result.get("files", {}).get(path.name):
+        what = "not the file that its record describes (damaged or changed)"
+        raise DataError(f"{path}: {what}; delete {folder} to rebuild it")
+    return content
 
 
 def _read(

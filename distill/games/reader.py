@@ -3,13 +3,15 @@
 In: complete folders of `generate`, of `selfplay` or of packed boards, each one run. Out: columns as NumPy arrays, a
 shard at a time. Nothing is changed on disk. Packed boards are read like games of one row each.
 
-`verify` compares every shard with the SHA-256 in the record before a row is used. This covers the footer as well as
-the pages and notices a shard of another run, which page checksums do not; it takes about a second per gigabyte.
+Every shard is compared with the SHA-256 in the record: all of them by `verify`, before anything is done, and again by
+`read`, in the bytes whose rows it returns. This covers the footer as well as the pages and notices a shard of another
+run, which page checksums do not; it takes about a second per gigabyte.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import shlex
 from collections.abc import Iterable, Sequence
@@ -21,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.common import DataError, cli, file_hash, run_folder
+from distill.common import DataError, cli, run_folder
 from distill.common.arrays import Arrays
 from distill.game import rules
 from distill.game.mixing import GOLDEN, splitmix64
@@ -148,15 +150,21 @@ def verify(runs: Iterable[Run], advice: str | None = None) -> None:
     """
     for run in runs:
         for shard in run.shards:
-            there = shard.path.is_file()
-            if not there or file_hash(shard.path) != shard.sha256:
-                # `generate` does not overwrite rows that somebody changed, so the file must go first.
-                again = advice or f"to make it again, delete it, then: {remake_command(run.folder)}"
-                what = "not the file that the record describes (damaged or changed)" if there else "missing"
-                raise DataError(f"{shard.path}: {what}; {again}")
-            with schema.opened(shard.path) as file:
+            with schema.opened(shard.path, _content(shard, advice)) as file:
                 metadata = schema.metadata_of(shard.path, file)
                 schema.check_schema(shard.path, metadata, file, schema.row_of(metadata))
+
+
+def _content(shard: ShardFile, advice: str | None = None) -> bytes:
+    """The bytes of a shard. Raises DataError unless they are those that the record describes; `advice` as above."""
+    exists = shard.path.is_file()
+    content = shard.path.read_bytes() if exists else b""
+    if not exists or hashlib.sha256(content).hexdigest() != shard.sha256:
+        # `generate` does not overwrite rows that somebody changed, so the file must go first.
+        again = advice or f"to make it again, delete it, then: {remake_command(shard.folder)}"
+        what = "not the file that the record describes (damaged or changed)" if exists else "missing"
+        raise DataError(f"{shard.path}: {what}; {again}")
+    return content
 
 
 def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float) -> NDArray[np.bool_]:
@@ -188,13 +196,15 @@ def count_games(run: Run, validation_fraction: float) -> dict[int, int]:
 
 
 def read(shard: ShardFile, columns: Sequence[str]) -> Columns:
-    """Some columns of a verified shard, in its order.
+    """Some columns of a shard, in its order.
 
-    Raises DataError for a damaged file, and where packed boards lack a column.
+    Raises DataError for a file that the record does not describe, for missing values and those outside
+    `schema.LIMITS`, and where packed boards lack a column.
     """
-    packed = schema.row_of(schema.read_metadata(shard.path)) is PACKED_ROW
+    content = _content(shard)
+    packed = schema.row_of(schema.read_metadata(shard.path, content)) is PACKED_ROW
     wanted = PACKED_ROW if packed else pa.schema([ROW.field(name) for name in columns])
-    rows = schema.arrays(schema.read_table(shard.path, wanted)[0])
+    rows = schema.arrays(shard.path, schema.read_table(shard.path, wanted, content)[0])
     # Packed boards hold less than rows of games: what follows from it is added, what does not is missing.
     if packed:
         rows = unpacked(rows, shard.first_game)
@@ -212,7 +222,6 @@ def raw_rows(folders: Sequence[Path], split: int | None = None, validation_fract
       validation_fraction: the share of games in validation, as given to `prepare`.
     """
     runs = open_runs(folders)
-    verify(runs)
     parts: list[Columns] = [{name: np.empty(0, ROW.field(name).type.to_pandas_dtype()) for name in RAW}]
     for run in runs:
         for rows in (read(shard, RAW) for shard in run.shards):

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.common import DataError, canonical_json, first_line, write_atomically
+from distill.common import DataError, canonical_json, first_line, read_bytes, write_atomically
 from distill.common.run_folder import RECORD
 
 SCHEMA_VERSION = 1
@@ -79,6 +79,15 @@ GAMES, PACKED_BOARDS = "games", "packed boards"
 
 SHARD_ROWS = 100_000 * 42
 """Most rows and most games of a shard. A file may come from anywhere: a larger number is refused before it is used."""
+
+ROWS_A_BYTE = 100
+"""Most rows that a file may declare for a byte of its size; the same game a thousand times has 13."""
+
+LIMITS = {
+    "label": (0, 6), "move": (0, 6), "votes": (-1, 6), "visits": (0, np.inf), "simulations": (0, np.inf),
+    "ply": (0, 42), "value": (-1, 1), "outcome": (-1, 1), "count": (1, np.inf), "moves_to_end": (0, 42),
+}  # fmt: skip
+"""The smallest and the largest value of a column; of packed boards VALUE_STEPS times those of `value`."""
 
 _SHARD = re.compile(r"shard-\d{5,}\.parquet")
 
@@ -142,9 +151,11 @@ def _arrow(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(typed), [None, pa.py_buffer(typed)])
 
 
-def write_table(path: Path, table: pa.Table, metadata: Mapping[str, Any], group_rows: int | None = None) -> None:
-    """Write one Parquet file atomically, as `table_bytes` describes it."""
-    write_atomically(path, table_bytes(table, metadata, group_rows))
+def write_table(path: Path, table: pa.Table, metadata: Mapping[str, Any], group_rows: int | None = None) -> str:
+    """Write one Parquet file atomically, as `table_bytes` describes it; returns the SHA-256 of its bytes."""
+    content = table_bytes(table, metadata, group_rows)
+    write_atomically(path, content)
+    return hashlib.sha256(content).hexdigest()
 
 
 def table_bytes(table: pa.Table, metadata: Mapping[str, Any], group_rows: int | None = None) -> bytes:
@@ -175,24 +186,28 @@ class ForeignError(DataError):
 
 @contextmanager
 def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.ParquetFile]:
-    """A Parquet file, its pages verified as they are read; `content` are its bytes where it is not on a disk.
+    """A Parquet file, its pages verified as they are read; `content` are its bytes where they were read before.
 
-    Read `content` with use_threads=False: a thread of Arrow's that lets go of Python's bytes when the interpreter has
-    begun to end kills the process with SIGABRT (apache/arrow#49942).
+    Arrow gets bytes and never a path, which it takes for a URL where it has a colon. Read with use_threads=False: a
+    thread of Arrow's that lets go of Python's bytes when the interpreter has begun to end kills the process with
+    SIGABRT (apache/arrow#49942).
 
-    Raises DamagedError for what Arrow cannot read, here and inside the `with` block, DataError where memory runs out.
+    Raises DamagedError for what Arrow cannot read, here and inside the `with` block, and for a small file that declares
+    large contents; DataError where memory runs out.
     """
-    source = path if content is None else pa.BufferReader(content)
     unreadable = (OSError, pa.ArrowException, OverflowError, ValueError, KeyError)  # found by fuzzing
     what = "not a readable Parquet file"
     try:
-        with pq.ParquetFile(source, page_checksum_verification=True) as file:
+        content = read_bytes(Path(path)) if content is None else content
+        with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
+            if (rows := file.metadata.num_rows) > ROWS_A_BYTE * len(content):  # columns' metadata may crash Arrow
+                raise ValueError(f"{len(content):,} bytes declare {rows:,} rows")
             what = "damaged"
             yield file
     except MemoryError as error:  # Arrow's too; a damaged file may ask for any amount
-        raise DataError(f"{path}: cannot be read ({first_line(error)})") from None
+        raise DataError(f"{path}: cannot be read ({first_line(error)})") from error
     except unreadable as error:
-        raise DamagedError(f"{path}: {what} ({first_line(error)})") from None
+        raise DamagedError(f"{path}: {what} ({first_line(error)})") from error
 
 
 def metadata_of(path: Path | str, file: pq.ParquetFile) -> dict[str, Any]:
@@ -209,9 +224,9 @@ def metadata_of(path: Path | str, file: pq.ParquetFile) -> dict[str, Any]:
     return metadata
 
 
-def read_metadata(path: Path) -> dict[str, Any]:
+def read_metadata(path: Path, content: bytes | None = None) -> dict[str, Any]:
     """The "distill" metadata of a Parquet file. Raises DataError where there is none."""
-    with opened(path) as file:
+    with opened(path, content) as file:
         return metadata_of(path, file)
 
 
@@ -222,7 +237,7 @@ def read_table(
 
     Args:
       schema: its columns; None: raw rows or packed ones, as the metadata say.
-      content: the bytes of a file that is not on a disk.
+      content: the bytes of the file, where they were read before.
 
     Raises DataError for a file that is truncated, damaged, not written by distill, of another schema version, or
     without a column.
@@ -235,15 +250,28 @@ def read_table(
         return table.cast(schema), metadata
 
 
-def arrays(table: pa.Table) -> dict[str, NDArray[Any]]:
-    """The columns of a table without nulls by name: (B,), texts as str, lists of one length as (B, length)."""
-    found = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_fixed_size_list(column.type):
-            found[name] = column.combine_chunks().flatten().to_numpy().reshape(-1, column.type.list_size)
-        else:
-            found[name] = column.to_numpy().astype(np.str_) if pa.types.is_string(column.type) else column.to_numpy()
-    return found
+def arrays(path: Path | str, table: pa.Table) -> dict[str, NDArray[Any]]:
+    """The columns of a table by name: (B,), texts as str, lists of one length as (B, length).
+
+    Raises DataError, which names the file and the column, for missing values and for those outside LIMITS, such as NaN.
+    """
+    columns = {}
+    for name, chunks in zip(table.column_names, table.columns, strict=True):
+        column = chunks.combine_chunks()
+        values = column.flatten() if pa.types.is_nested(column.type) else column
+        if column.null_count or values.null_count:
+            raise DataError(f"{path}: column {name!r} has missing values (null)")
+        array = values.to_numpy(zero_copy_only=False)
+        low, high = LIMITS.get(name, (-np.inf, np.inf))
+        scale = VALUE_STEPS if name == "value" and pa.types.is_integer(values.type) else 1
+        if name in LIMITS and not ((low * scale <= array) & (array <= high * scale)).all():
+            raise DataError(f"{path}: column {name!r} has values outside [{low * scale:g}, {high * scale:g}]")
+        if pa.types.is_list(column.type):  # lists of different lengths are possible
+            array = column.to_numpy(zero_copy_only=False)
+        elif values is not column:
+            array = array.reshape(-1, column.type.list_size)
+        columns[name] = array.astype(np.str_) if pa.types.is_string(column.type) else array
+    return columns
 
 
 def row_of(metadata: Mapping[str, Any]) -> pa.Schema:

@@ -113,7 +113,7 @@ def _folder(path: Path) -> Boards:
     parts = []
     for file in sorted(path.glob("shard-*.parquet")):
         table, metadata = schema.read_table(file, None)
-        column = schema.arrays(table)
+        column = schema.arrays(file, table)
         visits = column.pop("visits")
         if metadata.get("kind") == schema.PACKED:
             unknown = np.full(len(visits), -1, np.int8)

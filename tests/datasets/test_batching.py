@@ -21,6 +21,7 @@ from distill.datasets import batching, canonical, preparation
 from distill.datasets.batching import Batch, Examples
 from distill.datasets.validation import seen
 from distill.game import encoding, rules
+from distill.games import schema
 from distill.games.schema import TRAINING, VALIDATION
 
 
@@ -73,10 +74,19 @@ def test_a_damaged_or_unfinished_folder_is_refused(tmp_path, prepared):
     with pytest.raises(DataError, match=r"validation\.parquet"):
         batching.load(tmp_path, VALIDATION)
     (tmp_path / "training.parquet").write_bytes((prepared / "training.parquet").read_bytes()[:-50])
-    with pytest.raises(DataError, match=r"training\.parquet: not a readable Parquet file"):
+    with pytest.raises(DataError, match=r"training\.parquet: not the file its manifest describes"):
         batching.load(tmp_path, TRAINING)
     (tmp_path / "manifest.json").unlink()
     with pytest.raises(DataError, match="not finished"):
+        batching.load(tmp_path, TRAINING)
+
+
+def test_a_table_that_is_replaced_after_it_was_prepared_is_refused(tmp_path, prepared):
+    for file in prepared.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    table, metadata = schema.read_table(tmp_path / "training.parquet", schema.PREPARED_ROW)
+    schema.write_table(tmp_path / "training.parquet", table.slice(1), metadata)
+    with pytest.raises(DataError, match=r"training\.parquet: not the file its manifest describes"):
         batching.load(tmp_path, TRAINING)
 
 

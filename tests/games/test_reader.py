@@ -136,6 +136,14 @@ def test_a_harmed_shard_is_named(folder, harm):
     assert refusal(folder).startswith((f"{path}: not the file the manifest describes", f"{path}: missing"))
 
 
+def test_games_that_are_replaced_between_the_check_and_the_reading_are_refused(folder):
+    run = reader.open_run(folder)
+    reader.verify([run])
+    schema.write_table(run.shards[0].path, *one_row_less(run.shards[0].path))
+    with pytest.raises(DataError, match="not the file the manifest describes"):
+        reader.read(run.shards[0], ("label",))
+
+
 def one_row_less(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     table, metadata = schema.read_table(path)
     return table.slice(1), metadata

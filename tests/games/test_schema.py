@@ -4,11 +4,15 @@
 - a truncated file, a file of another program, a missing column and a column of another type are each refused with one
   line that names the file (`test_inspect`: other schema versions, and manifests)
 - a write that fails leaves the old file and no litter
+- missing values, NaN and values out of range, in columns of any kind of row, are refused by file and column
+- a small file that declares large contents, and a named pipe, are refused before they are read
 - the content hash depends on values and their order alone, and is pinned
 """
 
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 from helpers import make_games
 
-from distill.common import DataError
+from distill.common import DataError, read_object
+from distill.datasets import benchmark
 from distill.games import schema
 
+NUMBERS = pa.schema([benchmark.GRADED_BOARD.field(name) for name in ("ply", "scores")])
 METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 32}
 
 
@@ -76,6 +82,50 @@ def test_a_column_that_is_missing_or_of_another_type_and_a_file_of_another_progr
     assert "not written by distill" in refusal(shard)
 
 
+def with_column(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, name, pa.array(values, table.schema.field(name).type))
+
+
+def test_missing_nan_and_impossible_values_are_refused_by_file_and_column(shard, table):
+    schema.arrays(shard, table)
+    graded = benchmark.read()
+    boards = schema.table_of({name: getattr(graded[:9], name) for name in ("ply", "scores")}, NUMBERS)
+    packed = schema.table_of({"value": np.full(9, 127)}, schema.pa.schema([("value", pa.int8())]))
+    schema.arrays(shard, packed)
+    for rows, name, value, what in [
+        *((table, name, None, "missing values") for name in schema.ROW.names),
+        (table, "visits", [1, None, 1, 1, 1, 1, 1], "missing values"),
+        *((table, "value", value, "outside [-1, 1]") for value in (float("nan"), float("inf"), -1.5)),
+        (table, "label", 7, "outside [0, 6]"),
+        (table, "move", -1, "outside [0, 6]"),
+        (table, "visits", [-1] * 7, "outside [0, inf]"),
+        (table, "outcome", 2, "outside [-1, 1]"),
+        (boards, "ply", 43, "outside [0, 42]"),
+        (boards, "scores", None, "missing values"),
+        (packed, "value", -128, "outside [-127, 127]"),
+    ]:
+        changed = with_column(rows, name, [*rows[name].to_pylist()[:-1], value])
+        with pytest.raises(DataError, match=re.escape(f"{shard}: column '{name}' has ") + ".*" + re.escape(what)):
+            schema.arrays(shard, changed)
+
+
+def test_a_small_file_that_declares_large_contents_is_refused_before_it_is_read(shard, table):
+    pq.write_table(pa.table({"value": pa.repeat(0.5, 4_000_000)}), shard, data_page_size=1 << 30)  # one entry, repeated
+    assert len(shard.read_bytes()) < 20_000
+    assert "declare 4,000,000 rows" in refusal(shard)
+
+
+def test_a_folder_with_a_colon_in_its_name_and_a_named_pipe_are_read_and_refused(shard, table):
+    folder = shard.with_name("run-10:30")
+    schema.write_table(folder / shard.name, table, METADATA)
+    assert schema.read_table(folder / shard.name)[0].equals(table)
+    shard.unlink()
+    os.mkfifo(shard)
+    assert "not a file" in refusal(shard)
+    assert read_object(shard) == {}
+
+
 def test_a_failed_write_leaves_the_old_file_and_no_litter(shard, table, monkeypatch):
     before = shard.read_bytes()
 
@@ -87,6 +137,16 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(shard, table, monkeypa
         schema.write_table(shard, table.slice(1), METADATA)
     assert shard.read_bytes() == before
     assert os.listdir(shard.parent) == [shard.name]
+
+
+def test_a_file_system_without_chmod_takes_files_with_the_mode_of_new_ones(shard, table, monkeypatch):
+    def refused(*_: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "chmod", refused)
+    (shard.parent / "new").touch()
+    schema.write_table(shard, table.slice(1), METADATA)
+    assert shard.stat().st_mode == (shard.parent / "new").stat().st_mode
 
 
 def test_the_content_hash_notices_any_change(table):
