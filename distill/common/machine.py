@@ -1,11 +1,8 @@
-"""The machine around a process: its processors, its memory limit, environment variables of libraries."""
+"""The machine around a process: its processors and its memory limit."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from distill.common.errors import UserError
@@ -38,19 +35,3 @@ def lacks_memory(error: BaseException) -> bool:
         or "can't start new thread" in text
         or (isinstance(error, ImportError) and ("failed to map segment" in text or "cannot allocate memory" in text))
     )
-
-
-def variables(*prefixes: str) -> str:
-    """Environment variables with these prefixes and their values, for a message about the library that reads them."""
-    found = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(prefixes)]
-    return ", ".join(found) or f"no variable {' or '.join(f'{prefix}*' for prefix in prefixes)} is set"
-
-
-@contextlib.contextmanager
-def without(*names: str) -> Iterator[None]:
-    """Remove environment variables inside the block."""
-    found = {name: os.environ.pop(name) for name in names if name in os.environ}
-    try:
-        yield
-    finally:
-        os.environ.update(found)

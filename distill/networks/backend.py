@@ -1,4 +1,4 @@
-"""Start Keras and its backend: quietly, with this project's settings, and with memory and threads set first."""
+"""Start Keras and its backend with this project's settings; memory and threads are set first."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ import os
 import signal
 import sys
 import threading
-import warnings
 from collections.abc import Iterator
-from typing import Any
 
 from distill.common import UserError, cores, first_line, machine, say
-from distill.networks import cpu_kernels
-from distill.networks.cpu_kernels import memory
 
 # TensorFlow reads this when it starts. Its C++ log holds nothing a user can act on: failures arrive as exceptions.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -53,26 +49,20 @@ def start_backend(*, aloud: bool = False) -> None:
     machine.require_address_space(ADDRESS_SPACE, "TensorFlow")
     if aloud and "keras" not in sys.modules:
         say("loading Keras and its backend")
-    if cpu_kernels.enabled("memory"):
-        memory.keep_freed_memory()
     os.environ["KERAS_BACKEND"] = os.environ.get("KERAS_BACKEND") or "tensorflow"
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(cores()))
-    if sys.warnoptions:  # PYTHONWARNINGS=error, or python -W, would end a run at the first warning of a library
-        warnings.filterwarnings("ignore", module=r"(keras|tensorflow)\b")
     with _STARTING, _signals_later(), _without_log():
         try:
-            with machine.without("TF_XLA_FLAGS"):  # they change results, and an unknown one ends the process
-                with _hidden("sklearn", "matplotlib") if cpu_kernels.enabled("imports") else contextlib.nullcontext():
-                    import keras
+            import keras
 
-                keras.ops.convert_to_tensor(0)  # looks for devices, once
-                # It warns of functions that are traced again, as networks that replace one another are.
-                logging.getLogger("tensorflow").setLevel(logging.ERROR)
-        except Exception as error:  # a missing package, a keras.json that Keras refuses, TensorFlow's variables
+            keras.ops.convert_to_tensor(0)  # looks for devices, once
+        except Exception as error:  # a missing package, or a keras.json that Keras refuses
             if machine.lacks_memory(error):
                 raise
-            found = f"{machine.variables('KERAS_')}, and keras.json in KERAS_HOME or ~/.keras"
-            raise UserError(f"Keras does not start: {first_line(error)} (its settings: {found})") from None
+            settings = f"KERAS_BACKEND={os.environ['KERAS_BACKEND']}, and keras.json in KERAS_HOME or ~/.keras"
+            raise UserError(f"Keras does not start: {first_line(error)} (its settings: {settings})") from error
+        # TensorFlow warns of functions that are traced again, as networks that replace one another are.
+        logging.getLogger("tensorflow").setLevel(logging.ERROR)
         keras.config.set_image_data_format("channels_last")
         keras.config.set_floatx("float32")
         keras.config.set_dtype_policy("float32")
@@ -118,20 +108,3 @@ def _without_log() -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-
-
-@contextlib.contextmanager
-def _hidden(*packages: str) -> Iterator[None]:
-    """Make these packages look uninstalled, unless they are loaded already.
-
-    Keras imports scikit-learn and Matplotlib for wrappers and pictures that nothing here uses. Without them it starts
-    in 3.2 seconds of processor time instead of 4.4.
-    """
-    modules: dict[str, Any] = sys.modules
-    hidden = [package for package in packages if package not in modules]
-    modules.update(dict.fromkeys(hidden))  # None is Python's own sign for "not to be found"
-    try:
-        yield
-    finally:
-        for package in hidden:
-            modules.pop(package, None)

@@ -2,13 +2,9 @@
 
 Properties: the vector choice equals the formula in NumPy's float32, ties to the lowest slot, unvisited
 children first; the first writable folder keeps the cache, and without one all still works;
-variables of Numba's do not keep it from compiling;
 making a player compiles its search first.
 """
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numba
@@ -46,19 +42,6 @@ def test_the_vector_choice_is_the_formulas():
     rows[:SLOTS], rows[SLOTS : 2 * SLOTS] = 5, [0, 0, 3, 0, 0, 0, 3, 0]
     ones = np.ones(SLOTS, np.float32)
     assert choose(rows, ones, ones, np.float32(1)) == 2, "the lowest of equals"
-
-
-def test_variables_of_numba_do_not_keep_a_search_from_compiling_or_are_one_line():
-    def run_with(**variables: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from distill.mcts.engine.bits import open_columns as f; print(f.signatures)"]
-        return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True)
-
-    assert run_with(NUMBA_DISABLE_JIT="1").stdout == "[]\n", "a compiled function, not a Python one"
-    run = run_with(NUMBA_NUM_THREADS="0")
-    assert run.returncode == 1
-    assert run.stderr.startswith("distill: Numba does not start: ")
-    assert "NUMBA_NUM_THREADS=0" in run.stderr
-    assert run.stderr.count("\n") == 1
 
 
 def test_the_first_writable_folder_keeps_the_compiled_code_and_a_line_says_if_there_is_none(

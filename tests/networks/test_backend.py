@@ -1,6 +1,6 @@
 """Starting Keras (`networks/backend.py`). Properties:
 
-- none of TensorFlow's own lines is printed, no unneeded library is loaded, and settings of other work are not used;
+- none of TensorFlow's lines is printed, and settings of other work are not used;
 - settings with which Keras does not start are named in one line;
 - Ctrl-C during the start takes effect after it.
 """
@@ -16,7 +16,7 @@ LEFT_OVER = {"floatx": "float16", "epsilon": 0.1, "image_data_format": "channels
 """A keras.json of other work."""
 
 
-def test_starting_keras_prints_nothing_loads_little_and_ignores_settings_of_other_work(tmp_path):
+def test_starting_keras_prints_nothing_and_ignores_settings_of_other_work(tmp_path):
     """In a user's process: no log level is set, and TensorFlow's C++ has an error to log about the graph."""
     (tmp_path / "keras.json").write_text(json.dumps(LEFT_OVER), encoding="utf-8")
     code = """
@@ -24,8 +24,6 @@ import sys
 from distill import networks
 networks.start_backend()
 import keras, tensorflow as tf
-assert not {"sklearn", "matplotlib"} & set(sys.modules), "loading them takes two seconds"
-import matplotlib, sklearn
 tf.function(lambda full: tf.where(tf.reduce_any(full, axis=-1), 1.0, 0.0))(tf.ones((4, 7), bool))
 for _ in range(8):  # as networks that replace one another
     tf.function(lambda board: board + 1)(tf.ones(7))
@@ -35,7 +33,7 @@ print(config.backend(), config.image_data_format(), config.floatx(), config.dtyp
 """
     ours = ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND")  # which the package sets
     environment = {name: value for name, value in os.environ.items() if name not in ours}
-    environment |= {"KERAS_HOME": str(tmp_path), "TF_XLA_FLAGS": "--of_another_version"}
+    environment |= {"KERAS_HOME": str(tmp_path)}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     settings = "tensorflow channels_last float32 float32 1e-07\n"
     assert (run.returncode, run.stdout, run.stderr) == (0, settings, "ours\n")

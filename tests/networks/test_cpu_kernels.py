@@ -4,14 +4,8 @@
 - it works for a user's network too, and weights return as they were;
 - dropout has the network's own rate, or the one that is set;
 - kernels that lose precision are not used in bfloat16;
-- one environment variable turns each of them off;
-- on Linux with glibc, freed memory serves the next step.
+- one environment variable turns each of them off.
 """
-
-import os
-import platform
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -132,28 +126,6 @@ def test_a_variable_turns_kernels_off(monkeypatch):
     assert kernels_in(fast_copy(networks.build("cnn"))) == {"FusedBatchNorm"}
     monkeypatch.setenv(cpu_kernels.VARIABLE, "all")
     assert not any(kernels_in(fast_copy(networks.build(arch))) for arch in networks.ARCHS)
-    monkeypatch.setenv(cpu_kernels.VARIABLE, "memory,encode")
+    monkeypatch.setenv(cpu_kernels.VARIABLE, "separable,encode")
     with pytest.raises(UserError, match="DISTILL_KERNELS_OFF: no kernel encode; there are whole_board, "):
         fast_copy(networks.build("pillar"))
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these settings")
-def test_freed_memory_serves_the_next_step():
-    """Counts pages that the system hands out for 16 MiB of arrays, allocated and freed several times."""
-    code = """
-import resource, sys
-from distill.networks.cpu_kernels import memory
-if "kept" in sys.argv:
-    memory.keep_freed_memory()
-for _ in range(4):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    arrays = [bytearray(1 << 20) for _ in range(16)]
-    del arrays
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
-    pages = [
-        int(subprocess.run([sys.executable, "-c", code, how], env=environment, capture_output=True, check=True).stdout)
-        for how in ("default", "kept")
-    ]
-    assert pages[1] < 100 < pages[0]

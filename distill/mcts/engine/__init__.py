@@ -32,10 +32,3 @@ it reaches a leaf, then one batch evaluates the leaves of all lanes.
 Whatever runs once a simulation is compiled into its caller (`inline`): passing a tuple of arrays to a compiled function
 counts references to each of them, which costs as much as the function itself.
 """
-
-from distill.common import first_line, machine
-
-try:
-    import numba  # noqa: F401  before all modules here
-except ValueError as error:  # one of its variables has a value that it refuses
-    raise SystemExit(f"distill: Numba does not start: {first_line(error)} ({machine.variables('NUMBA_')})") from None

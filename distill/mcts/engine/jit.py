@@ -36,21 +36,19 @@ def jit(function: Function) -> Function:
 
 def inline(function: Function) -> Function:
     """Compile into each caller: for what runs once a simulation, and so that loops over lanes still vectorise."""
-    with _settings():
-        compiled: Any = numba.njit(inline="always", error_model="numpy")(function)
-    return cast(Function, compiled)
+    return cast(Function, numba.njit(inline="always", error_model="numpy")(function))
 
 
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
-    """Numba with our cache, compiling even where NUMBA_DISABLE_JIT is set; a user's own code keeps its settings."""
+    """Numba with our cache folder; a user's own code keeps its folder."""
     config: Any = numba.config
-    previous = config.CACHE_DIR, config.DISABLE_JIT
-    config.CACHE_DIR, config.DISABLE_JIT = FOLDER or config.CACHE_DIR, 0
+    previous = config.CACHE_DIR
+    config.CACHE_DIR = FOLDER or previous
     try:
         yield
     finally:
-        config.CACHE_DIR, config.DISABLE_JIT = previous
+        config.CACHE_DIR = previous
 
 
 def _survive_damage(cache: Any) -> None:

@@ -7,12 +7,10 @@ go to a copy of the network (`fast_copy.fast_copy`) with these kernels in place 
     separable    depthwise convolutions as matrix products: 1.3 times in float32, 3.5 in bfloat16
     batch_norm   batch normalization as one operation of TensorFlow: 1.1 times in float32, 1.7 in bfloat16
     encoder      the transformer's encoder layers, features first: 1.6 times
-    memory       glibc keeps what a step freed for the next step: 1.01–1.15 times
-    imports      Keras starts without scikit-learn and Matplotlib (in `backend.py`): 1.3 times
 
 Each module says what it replaces and what it gains. To compute without some of them, or without any:
 
-    DISTILL_KERNELS_OFF=separable,memory python -m distill.train
+    DISTILL_KERNELS_OFF=separable,batch_norm python -m distill.train
     DISTILL_KERNELS_OFF=all python -m distill.train
 """
 
@@ -22,7 +20,7 @@ import os
 
 from distill.common import UserError
 
-KERNELS = ("whole_board", "separable", "batch_norm", "encoder", "memory", "imports")
+KERNELS = ("whole_board", "separable", "batch_norm", "encoder")
 VARIABLE = "DISTILL_KERNELS_OFF"
 
 
