@@ -64,16 +64,17 @@ def run(config: ExportConfig) -> str:
         if config.out is None and _ships(model, network):
             raise UserError(f"{model} ships with distill and is not overwritten; --out says where its export goes")
     networks.start_backend(aloud=True)
-    from distill.exporters import card, comparison, publish, quantized
+    from distill.exporters import comparison, publish, quantized
+    from distill.exporters.card import Results
     from distill.networks import saved
 
     cores = [saved.load_core(file) for file in files]  # all of them, before anything is written
     lines = []
     for network, core in zip(files, cores, strict=True):
         folder = config.out or network.parent
-        facts = card.facts_of_run(network.parent) if network.name == finding.BEST else {}
+        results = Results.read(network.parent) if network.name == finding.BEST else Results.of({})
         with run_folder.locked(folder):
-            written = publish.publish(core, folder, facts, config.others, network)
+            written = publish.publish(core, folder, results, config.others, network)
         worst = max(found.difference for found in written.values() if not found.losses)
         lines.append(
             f"{folder / finding.PUBLISHED}: {', '.join(written)}; largest difference from the network {worst:.1e} "

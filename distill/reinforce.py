@@ -52,6 +52,7 @@ def run(config: ReinforceConfig) -> str:
             return identity.finished_line(out, _result(out, folder.result))
         networks.start_backend(aloud=True)
         from distill.exporters import publish
+        from distill.exporters.card import Results
         from distill.networks import saved
         from distill.training import step
 
@@ -69,7 +70,7 @@ def run(config: ReinforceConfig) -> str:
             "checkpoints": state.replaced,
         }
         metrics = facts | reinforce.final_evaluation(saved.predict_with(core), config)
-        publish.publish_if_possible(core, out, {"trained by": "REINFORCE"} | cli.as_json(config) | facts)
+        publish.publish_if_possible(core, out, Results.of({"trained by": "REINFORCE"} | cli.as_json(config) | facts))
         folder.finish(metrics | {"curve": state.curve})
         return _result(out, metrics)
 

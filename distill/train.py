@@ -171,7 +171,8 @@ def _train(
     watch: Watch | None,
     loss: Loss | None,
 ) -> str:
-    from distill.exporters import card, publish
+    from distill.exporters import publish
+    from distill.exporters.card import Results
     from distill.networks import saved
     from distill.training import loop, losses, top1
 
@@ -203,7 +204,7 @@ def _train(
         "training_games": [{name: run[name] for name in ("games", "rows", "settings")} for run in runs],
     } | top1.measure(saved.predict_with(best), rows, training)
     if config.export:
-        publish.publish_if_possible(best, out, card.facts_of_run(out) | metrics)
+        publish.publish_if_possible(best, out, Results.read(out, metrics))
     else:
         print(f"no SavedModel was written; python -m distill.export {out} writes it")
     folder.finish(metrics)

@@ -1,25 +1,23 @@
 """The model card: what an app developer or a curious reader needs to know about a network, on one page.
 
-It starts with the front matter that the Hugging Face Hub reads, YAML between two lines of three dashes. What it tells
-of the network's run comes from the files around the network (`facts_of_run`).
+It is a template over `export.json`: the network's facts, its files, the results of its run (`Results`), and its
+mistakes. It starts with the front matter that the Hugging Face Hub reads, YAML between two lines of three dashes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import file_hash, provenance, run_folder
+from distill.common import file_hash, run_folder
 from distill.datasets.benchmark import HEADLINES
 from distill.exporters import comparison, quantized
-from distill.exporters.conversion import Converted
-from distill.exporters.formats import FORMATS
+from distill.exporters.formats import FORMATS, Format
+from distill.game import rules
 from distill.networks import finding
-
-GRADES = "grades"
-"""The fact with the results of `distill.evaluate`: `player`, `half`, and the metrics by headline set."""
 
 TEMPLATE = Path(__file__).with_suffix(".md")
 """The card with the names of its parts in braces."""
@@ -70,124 +68,157 @@ _TOP1 = {
     "top1_unseen": "the same, on boards outside its training table",
     "top1_first_19": "the same, on the first 19 rows of each game",
 }
-_LEFT_OUT = (GRADES, *_TOP1, "by_ply", "kind", "out", "plan", "prepared", "export", "restart")
+_LEFT_OUT = (*_TOP1, "by_ply", "kind", "out", "plan", "prepared", "export", "restart")
 """Facts of a run that stand elsewhere on the card, or say nothing about the network."""
 _MOST_FOLDERS = 3
 """The most folders of games that are listed one by one."""
 
 
-def facts_of_run(folder: Path) -> dict[str, Any]:
-    """What a run's folder records about its network, by name: settings, results, grades.
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """What is recorded about a network's run; None where something is unknown.
 
-    Settings and results come from the folder's record; of a self-play run, whose results are those of its
-    last iteration, only its length. Grades are added where a report in the folder or beside it is of this network.
-    Empty where the folder is not that of a run.
+    Attributes:
+      training: settings and counts by name, as the card lists them.
+      top1: top-1 accuracy by the names of _TOP1; validation_rows_from: the rows that it was measured on.
+      grades: of `distill.evaluate`: `player`, `half`, and by headline set and metric the mean with its interval.
+      ships: whether the run trained a network of `models/reference/`; of others the card knows no licence.
+      seed: of the run.
     """
-    record = run_folder.read(folder)
-    facts, result = (record.settings, record.result or {}) if record else ({}, {})
-    if "iteration" in result:
-        result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
-    grades = _grades(folder)
-    return facts | result | ({GRADES: grades} if grades else {})
+
+    training: Mapping[str, Any]
+    top1: Mapping[str, float]
+    validation_rows_from: str | None
+    grades: Mapping[str, Any] | None
+    ships: bool
+    seed: int | None
+
+    @classmethod
+    def of(cls, run: Mapping[str, Any], grades: Mapping[str, Any] | None = None) -> Results:
+        """The results in a run's settings and metrics, by name; values of other types count as unknown."""
+        # Settings that were not used are no information.
+        training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
+        folders, out, rows, seed = (run.get(name) for name in ("data", "out", "validation_rows_from", "seed"))
+        if isinstance(folders, list) and len(folders) > _MOST_FOLDERS:
+            training["data"] = f"{len(folders)} folders, {folders[0]} to {folders[-1]}"
+        place = Path(out if isinstance(out, str) else "")
+        ships = place.parent == Path("models") / finding.REFERENCE and place.name in _SHIPPED
+        if ships and training:
+            training.setdefault("commands", f"pipelines/reference.sh {place.name}")
+        return cls(
+            training=training,
+            top1={name: run[name] for name in _TOP1 if isinstance(run.get(name), float)},
+            validation_rows_from=rows if isinstance(rows, str) else None,
+            grades=grades,
+            ships=ships,
+            seed=seed if type(seed) is int else None,
+        )
+
+    @classmethod
+    def read(cls, folder: Path, metrics: Mapping[str, Any] | None = None) -> Results:
+        """The results that a run's folder records, and grades in a report in the folder or beside it.
+
+        Args:
+          metrics: the results of a run that has not stored them yet. Of a self-play run, whose metrics are those of its
+            last iteration, only the length counts.
+        """
+        record = run_folder.read(folder)
+        result = (record.result if record else None) or {} if metrics is None else metrics
+        if "iteration" in result:
+            result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
+        return cls.of({**(record.settings if record else {}), **result}, _grades(folder))
+
+    def recorded(self) -> dict[str, Any]:
+        """What is known, by name, as JSON stores it."""
+        return {name: value for name, value in asdict(self).items() if value is not None and name != "seed"}
 
 
-def _grades(folder: Path) -> dict[str, Any]:
-    """The grades of this network in a report in its folder or beside it, recognized by the network's hash."""
+def _grades(folder: Path) -> dict[str, Any] | None:
+    """The grades of this network in a report in its folder or beside it, recognized by the hash of the graded file."""
     network = folder / finding.BEST
     for report in (folder, folder.parent) if network.is_file() else ():
         found = run_folder.result_of(report / "evaluation")
-        for name, player in found.get("players", {}).items():
-            sets = {each: player["sets"][each] for each in HEADLINES if each in player.get("sets", {})}
+        players, networks, benchmark = (_mapping(found.get(name)) for name in ("players", "networks", "benchmark"))
+        for name, player in players.items():
+            graded = _mapping(_mapping(player).get("sets"))
+            sets = {each: graded[each] for each in HEADLINES if _has_shares(graded.get(each))}
             # A network with a search has a name with @, and its grades are not those of the network.
-            if sets and "@" not in name and found.get("networks", {}).get(name) == file_hash(network):
-                return {"player": name, "half": found.get("benchmark", {}).get("half"), "sets": sets}
-    return {}
+            if sets and "@" not in name and _mapping(networks.get(name)).get("network_sha256") == file_hash(network):
+                return {"player": name, "half": str(benchmark.get("half")), "sets": sets}
+    return None
 
 
-def write(
-    about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[str, Converted], folder: Path, blunders: str
-) -> str:
-    """The card as Markdown.
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """The value, or an empty mapping in place of anything else."""
+    return value if isinstance(value, dict) else {}
 
-    Args:
-      about: `formats.facts` of the network.
-      run: `facts_of_run`, or other facts by name.
-      converted: what was written, by format.
-      folder: where the files are.
-      blunders: `comparison.blunders` of the network.
-    """
-    versions, ships = provenance.versions("tensorflow", "keras"), _ships(run)
+
+def _has_shares(grades: Any) -> bool:
+    """Whether the grades of a set have what the card shows."""
+    shares = [_mapping(_mapping(grades).get(metric)) for metric in ("optimal", "outcome")]
+    return all(isinstance(share.get(name), int | float) for share in shares for name in ("mean", "low", "high"))
+
+
+def write(record: Mapping[str, Any], folder: Path) -> str:
+    """The card as Markdown, from the content of `export.json`; the folder has the files, for their sizes."""
+    formats = {format.file: format for format in FORMATS.values()}
+    formats = {name: formats[name] for name in record["files"]}
     return TEMPLATE.read_text(encoding="utf-8").format(
-        **{"commit": "unknown", **about},
-        library="onnx" if "onnx" in converted else "tensorflow",
-        versions=", ".join(f"{name} {version}" for name, version in versions.items()),
-        files="\n".join(_files(converted, folder)),
-        boards=comparison.CHECKED_BOARDS,
-        measure=comparison.MEASURE,
-        int8=_int8(converted),
-        programs="\n\n".join(_programs(converted)),
-        value=_VALUE if about["value_head"] else "",
-        training=_training(run),
-        license="apache-2.0" if ships else "unknown",
-        licence=_SHIPPED_LICENCE if ships else _OWN_LICENCE,
-        figures="\n".join(_figures(run)) or _NO_FIGURES,
-        blunders=blunders,
+        **{"commit": "unknown", **record}
+        | {
+            "library": "onnx" if finding.ONNX in formats else "tensorflow",
+            "versions": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
+            "files": "\n".join(_files(record["files"], formats, folder)),
+            "boards": comparison.CHECKED_BOARDS,
+            "measure": comparison.MEASURE,
+            "int8": _int8(record["files"]),
+            "programs": "\n\n".join(_programs(formats.values())),
+            "value": _VALUE if record["value_head"] else "",
+            "training": _training(record["training"]),
+            "license": "apache-2.0" if record["ships"] else "unknown",
+            "licence": _SHIPPED_LICENCE if record["ships"] else _OWN_LICENCE,
+            "figures": "\n".join(_figures(record)) or _NO_FIGURES,
+            "mistakes": _mistakes(**record["mistakes"]),
+        }
     )
 
 
-def _ships(run: Mapping[str, Any]) -> bool:
-    """Whether the run made a network of `models/reference/`; of others the card does not know whose labels they had."""
-    out = Path(run.get("out") or "")
-    return out.parent == Path("models") / finding.REFERENCE and out.name in _SHIPPED
+def _training(facts: Mapping[str, Any]) -> str:
+    return f"```json\n{json.dumps(facts, indent=1)}\n```" if facts else "Not recorded beside the network."
 
 
-def _training(run: Mapping[str, Any]) -> str:
-    """What the run records that a reader of the card can use."""
-    # Settings that were not used are no information.
-    facts = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
-    if not facts:
-        return "Not recorded beside the network."
-    folders = facts.get("data")
-    if isinstance(folders, list) and len(folders) > _MOST_FOLDERS:
-        facts["data"] = f"{len(folders)} folders, {folders[0]} to {folders[-1]}"
-    if _ships(run):
-        facts.setdefault("commands", f"pipelines/reference.sh {Path(run['out']).name}")
-    return f"```json\n{json.dumps(facts, indent=1)}\n```"
+def _files(written: Mapping[str, Any], formats: Mapping[str, Format], folder: Path) -> Iterator[str]:
+    for name, found in written.items():
+        place = folder / name
+        difference = "see below" if found["losses"] else f"{found['difference']:.1e}"
+        file = f"{name}/" if place.is_dir() else name
+        yield f"| `{file}` | {formats[name].title} | {finding.size(place)} | {difference} |"
 
 
-def _files(converted: Mapping[str, Converted], folder: Path) -> Iterator[str]:
-    for name, found in converted.items():
-        place = folder / FORMATS[name].file
-        difference = "see below" if found.losses else f"{found.difference:.1e}"
-        file = f"{place.name}/" if place.is_dir() else place.name
-        yield f"| `{file}` | {FORMATS[name].title} | {finding.size(place)} | {difference} |"
-
-
-def _programs(converted: Mapping[str, Converted]) -> Iterator[str]:
+def _programs(formats: Collection[Format]) -> Iterator[str]:
     """For each kind of file that was written, lines that load it."""
     for title, lines in _PROGRAMS.items():
-        files = [FORMATS[name].file for name in converted if FORMATS[name].title.removesuffix(" int8") == title]
+        files = [format.file for format in formats if format.title.removesuffix(" int8") == title]
         if files:
             also = "".join(f", also `{file}`" for file in files[1:])
             yield f"{title}{also}:\n\n```python\n{lines.strip().replace('FILE', files[0])}\n```"
 
 
-def _int8(converted: Mapping[str, Converted]) -> str:
+def _int8(written: Mapping[str, Any]) -> str:
     rows = [
-        f"| `{FORMATS[name].file}` | `{boards}` | {loss['boards']:,} | {loss['same']:.1%} "
+        f"| `{name}` | `{boards}` | {loss['boards']:,} | {loss['same']:.1%} "
         f"| {quantized.points(loss, 'optimal')} | {quantized.points(loss, 'outcome')} |"
-        for name, found in converted.items()
-        for boards, loss in found.losses.items()
+        for name, found in written.items()
+        for boards, loss in found["losses"].items()
     ]
     return _INT8.format(rows="\n".join(rows)) if rows else ""
 
 
-def _figures(run: Mapping[str, Any]) -> Iterator[str]:
-    rows = run.get("validation_rows_from", "rows it was not trained on")
-    for name, text in _TOP1.items():
-        if run.get(name):
-            yield f"- {run[name]:.1%} {text.format(rows=rows)}"
-    if grades := run.get(GRADES):
+def _figures(record: Mapping[str, Any]) -> Iterator[str]:
+    rows = record.get("validation_rows_from", "rows it was not trained on")
+    for name, share in record["top1"].items():
+        yield f"- {share:.1%} {_TOP1[name].format(rows=rows)}"
+    if grades := record.get("grades"):
         yield f"- by `python -m distill.evaluate {grades['player']}`, {grades['half']} half:"
         for name, graded in grades["sets"].items():
             best, keep = (
@@ -195,3 +226,17 @@ def _figures(run: Mapping[str, Any]) -> Iterator[str]:
                 for share in (graded["optimal"], graded["outcome"])
             )
             yield f"  - `{name}`: {best} of its moves are best, {keep} keep the win, draw or loss"
+
+
+def _mistakes(boards: int, wrong: int, examples: Sequence[Mapping[str, Any]]) -> str:
+    """`comparison.mistakes` in words, with the examples drawn next to each other."""
+    said = f"On {wrong:,} of {boards:,} boards of the dev half of `heldout`, its move gives a win or a draw away."
+    if not examples:
+        return said
+    shown = []
+    for each in examples:
+        drawn = rules.draw(rules.Position(each["current"], each["mask"])).splitlines()
+        right = ", ".join(str(column + 1) for column in each["right"])
+        shown.append([*drawn, f"plays {each['move'] + 1}", f"right: {right}"])
+    lines = ["   ".join(f"{part:16}" for part in line).rstrip() for line in zip(*shown, strict=True)]
+    return "\n".join([f"{said} Those with the fewest stones\n(X moved first):\n\n```text", *lines, "```"])

@@ -48,24 +48,25 @@ def check_boards(number: int = CHECKED_BOARDS) -> NDArray[np.int8]:
     return np.concatenate([boards, full[None].astype(np.int8)])
 
 
-def blunders(predict: Callable[[NDArray[np.int8]], Outputs], most: int = 4) -> str:
-    """In Markdown: the boards with the fewest stones, of `heldout`'s dev half, on which a move loses the result."""
+def mistakes(predict: Callable[[NDArray[np.int8]], Outputs], most: int = 4) -> dict[str, Any]:
+    """On how many `boards` of `heldout`'s dev half a move is `wrong` (loses the result), and those with fewest stones.
+
+    Each of the `most` examples has the position, the `move`, and the columns that were `right`.
+    """
     boards = benchmark.read(half="dev", sets=("heldout",))
     moves = predict(encoding.boards(boards.current, boards.mask))["move"]
     kept = keeps_outcome(boards.scores)
     rows = np.flatnonzero(~grade_moves(boards.scores, moves)[1])
-    said = (
-        f"On {len(rows):,} of {len(boards):,} boards of the dev half of `heldout`, its move gives a win or a draw away."
-    )
-    shown = []
-    for row in rows[np.argsort(boards.ply[rows], kind="stable")][:most]:
-        drawn = rules.draw(rules.Position(int(boards.current[row]), int(boards.mask[row]))).splitlines()
-        right = ", ".join(str(column + 1) for column in np.flatnonzero(kept[row]))
-        shown.append([*drawn, f"plays {moves[row] + 1}", f"right: {right}"])
-    if not shown:
-        return said
-    lines = ["   ".join(f"{part:16}" for part in line).rstrip() for line in zip(*shown, strict=True)]
-    return "\n".join([f"{said} Those with the fewest stones\n(X moved first):\n\n```text", *lines, "```"])
+    examples = [
+        {
+            "current": int(boards.current[row]),
+            "mask": int(boards.mask[row]),
+            "move": int(moves[row]),
+            "right": np.flatnonzero(kept[row]).tolist(),
+        }
+        for row in rows[np.argsort(boards.ply[rows], kind="stable")][:most]
+    ]
+    return {"boards": len(boards), "wrong": len(rows), "examples": examples}
 
 
 def differences(expected: Outputs, found: Outputs) -> dict[str, float]:

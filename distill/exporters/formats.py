@@ -29,6 +29,7 @@ from distill import networks
 from distill.common import UserError, file_hash, first_line, json_bytes, provenance
 from distill.game.encoding import ENCODING_VERSION
 from distill.networks import finding
+from distill.networks.facts import FACTS
 
 if TYPE_CHECKING:
     import keras
@@ -155,7 +156,7 @@ def facts(core: keras.Model, network: Path | None = None, seed: int | None = Non
         "arch": arch,
         "parameters": core.count_params(),
         "value_head": "value" in core.output,
-        finding.SHA256: file_hash(network) if network else None,
+        "network_sha256": file_hash(network) if network else None,
         "seed": seed,
         "encoding_version": ENCODING_VERSION,
         "contract_version": CONTRACT,
@@ -166,7 +167,7 @@ def facts(core: keras.Model, network: Path | None = None, seed: int | None = Non
 
 def into_saved_model(folder: Path, facts: Mapping[str, Any]) -> None:
     """Write the facts into a SavedModel's folder; readers of the model ignore `assets.extra`."""
-    file = folder / "assets.extra" / finding.FACTS
+    file = folder / "assets.extra" / FACTS
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(json_bytes(facts))
 
@@ -186,7 +187,7 @@ def into_onnx(file: Path, facts: Mapping[str, Any]) -> None:
 def into_litert(file: Path, facts: Mapping[str, Any]) -> None:
     """Append the facts to a LiteRT file."""
     with zipfile.ZipFile(file, "a") as archive:
-        archive.writestr(zipfile.ZipInfo(finding.FACTS), json_bytes(facts))  # ZipInfo's fixed date: equal bytes
+        archive.writestr(zipfile.ZipInfo(FACTS), json_bytes(facts))  # ZipInfo's fixed date: equal bytes
 
 
 # Loading: the source of these functions runs in a clean process -------------------------------------------------------

@@ -1,9 +1,9 @@
 """Export a network for other programs: model files, each checked in a clean process before it is put in place.
 
 Out: `<folder>/saved_model/` with the SavedModel in `1/` (the folder is a base path for TensorFlow Serving), the other
-formats, `examples.json` (boards and outputs to test a client with), `export.json` (`exporters/formats.py`, files and
-grades), `README.md` (the model card) and `SHA256SUMS`. The files of an older export are replaced once all new ones are
-checked.
+formats, `examples.json` (boards and outputs to test a client with), `export.json` (all that is known of the network),
+`README.md` (the model card, which says the same in words) and `SHA256SUMS`. An older export is replaced as a whole once
+all new files are checked.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import UserError, file_hash, say, write_json
+from distill.common import UserError, file_hash, provenance, say, write_json
 from distill.common.files import swapped
 from distill.exporters import card, comparison, conversion, formats
+from distill.exporters.card import Results
 from distill.exporters.conversion import Converted
 from distill.networks import finding, saved
+from distill.networks.facts import FACTS
 
 SUMS = "SHA256SUMS"
 """The file that is written last; it lists what is in the folder."""
@@ -33,7 +35,7 @@ EXAMPLES = 12
 
 
 def publish(
-    core: keras.Model, folder: Path, run: Mapping[str, Any], others: Sequence[str] = (), network: Path | None = None
+    core: keras.Model, folder: Path, results: Results, others: Sequence[str] = (), network: Path | None = None
 ) -> dict[str, Converted]:
     """Write `<folder>/saved_model/`.
 
@@ -41,7 +43,7 @@ def publish(
       core: the network with its raw logits.
       folder: the model's folder, which the caller has locked (`run_folder.locked`); created where missing. Its previous
         export stays until everything new has passed.
-      run: facts for the card, by name (`card.facts_of_run`).
+      results: of the network's run, for the card.
       others: formats besides the SavedModel, keys of `formats.FORMATS`.
       network: the `.keras` file that holds `core`, whose hash is recorded; None: unknown.
 
@@ -58,7 +60,7 @@ def publish(
         formats.check_installed(name)
     require_ours(folder / finding.PUBLISHED)
     with swapped(folder / finding.PUBLISHED, own) as new:
-        boards, facts = comparison.check_boards(), formats.facts(core, network, run.get("seed"))
+        boards, facts = comparison.check_boards(), formats.facts(core, network, results.seed)
         # The network is evaluated once, and every file is compared with these outputs.
         predict = saved.predict_with(core, str(network or ""))
         expected = predict(boards)
@@ -69,18 +71,24 @@ def publish(
             written[name] = conversion.convert(name, core, path, facts=facts, expected=expected)
         # What describes the files comes after them, and the sums last, because they mark a complete folder.
         files = {formats.FORMATS[name].file: dataclasses.asdict(found) for name, found in written.items()}
-        grades = {card.GRADES: run[card.GRADES]} if card.GRADES in run else {}
-        write_json(new / finding.FACTS, facts | {"files": files} | grades)
+        record = {
+            **facts,
+            "versions": provenance.versions("tensorflow", "keras"),
+            "files": files,
+            **results.recorded(),
+            "mistakes": comparison.mistakes(predict),
+        }
+        write_json(new / FACTS, record)
         (new / "examples.json").write_bytes(_examples(boards, expected).encode())
-        (new / "README.md").write_bytes(card.write(facts, run, written, new, comparison.blunders(predict)).encode())
+        (new / "README.md").write_bytes(card.write(record, new).encode())
         (new / SUMS).write_bytes(sums(new).encode())
     return written
 
 
-def publish_if_possible(core: keras.Model, folder: Path, run: Mapping[str, Any]) -> None:
+def publish_if_possible(core: keras.Model, folder: Path, results: Results) -> None:
     """`publish` the best network of a run's folder, or print the command that does it."""
     if possible():
-        publish(core, folder, run, network=folder / finding.BEST)
+        publish(core, folder, results, network=folder / finding.BEST)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {folder} writes it")
 
@@ -91,7 +99,7 @@ def require_ours(place: Path) -> None:
     Other programs write sums, too: only an export's list `export.json`, or `networks.json`.
     """
     visible = [path for path in place.glob("*") if not path.name.startswith(".")]
-    if visible and not {finding.FACTS, CATALOGUE} & _listed(place):
+    if visible and not {FACTS, CATALOGUE} & _listed(place):
         raise UserError(f"{place}: was not written by this program and would be replaced; name another folder")
 
 

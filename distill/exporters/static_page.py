@@ -105,7 +105,7 @@ def _by_name(models: Sequence[str | Path]) -> dict[str, Path]:
 def _add_network(name: str, file: Path, core: keras.Model, folder: Path) -> dict[str, Any]:
     """Write the network's file; returns what the page needs to know about it."""
     facts = formats.facts(core, file)
-    kept = {key: facts[key] for key in ("arch", "parameters", "value_head", finding.SHA256)}
+    kept = {key: facts[key] for key in ("arch", "parameters", "value_head", "network_sha256")}
     if facts["arch"] in PILLARS and facts["value_head"]:
         (folder / f"{name}.f32").write_bytes(weights(core))
         return {"name": name, "file": f"{name}.f32", **kept}

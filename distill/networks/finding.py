@@ -12,9 +12,9 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from distill.common import UserError, file_hash, first_line, provenance, read_object, say_once, shortened
+from distill.common import UserError, file_hash, first_line, provenance, say_once, shortened
+from distill.networks.facts import Facts
 from distill.networks.registry import arch_named
 
 BEST = "best.keras"
@@ -27,10 +27,6 @@ ONNX = "model.onnx"
 """The ONNX file in it."""
 ONNX_INT8 = "model.int8.onnx"
 """The same in 8 bits."""
-FACTS = "export.json"
-"""The facts in it, such as version, network, number of parameters and grades."""
-SHA256 = "network_sha256"
-"""The fact that holds the hash of the `.keras` file that was exported."""
 REFERENCE = "reference"
 """The folder in `models/` of the networks that ship."""
 
@@ -83,17 +79,12 @@ def names() -> str:
     return f"networks by name are {', '.join(networks(places())) or 'none'}"
 
 
-def exported_facts(model: Path) -> dict[str, Any]:
-    """The facts that an export in a `saved_model` folder records of its network; empty if there are none."""
-    return read_object(model / FACTS)
-
-
 def is_current(folder: Path) -> bool:
     """Whether the export in a run's folder was made from the folder's best network, or does not say.
 
     If not, a line says so, and callers use the best network.
     """
-    best, exported = folder / BEST, exported_facts(folder / PUBLISHED).get(SHA256)
+    best, exported = folder / BEST, Facts.read(folder / PUBLISHED).network_sha256
     if exported is None or not best.is_file() or exported == file_hash(best):
         return True
     say_once(f"{folder / PUBLISHED} is of another network than {best}, which is used; distill.export rebuilds it")
@@ -121,6 +112,16 @@ def network_in(path: Path) -> Path:
         problem = "not a" if path.is_file() else "no such"
         raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else f'{problem} .keras file'}")
     return file
+
+
+def served_in(path: Path) -> Path:
+    """What TensorFlow evaluates at a path: a SavedModel that is not older than the network, or the `.keras` file.
+
+    A SavedModel is a folder; it may be the path, or lie in the folder of an export or of a run. Raises UserError.
+    """
+    folders = (path, path / "1", path / PUBLISHED / "1")
+    served = (folder for folder in folders if (folder / "saved_model.pb").is_file() and is_current(path))
+    return next(served, None) or network_in(path)
 
 
 def model_name(file: Path) -> str:

@@ -30,12 +30,8 @@ def load(path: Path) -> Predict:
     A path is a `.keras` file, a SavedModel folder, the folder around it, or the folder of a run, whose SavedModel or
     else whose best network is loaded. Raises UserError for a path that is no such model.
     """
-    path = Path(path)
-    for folder in (path, path / "1", path / "saved_model" / "1"):
-        if (folder / "saved_model.pb").is_file() and finding.is_current(path):
-            return _load_saved_model(folder)
-    file = finding.network_in(path)
-    return predict_with(load_core(file), str(file))
+    file = finding.served_in(Path(path))
+    return _load_saved_model(file) if file.is_dir() else predict_with(load_core(file), str(file))
 
 
 def load_core(path: Path) -> keras.Model:

@@ -36,10 +36,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import provenance
+from distill.common import file_hash, provenance
 from distill.game.rules import COLUMNS_FROM_CENTRE, landing, legal_mask
 from distill.game.tactics import Columns, traps, wins, wins_in
 from distill.networks import finding
+from distill.networks.facts import Facts
 from distill.players.player import Bitboards, Choices, Player, Seeds, checked_choices, draw_by
 from distill.players.solver import is_installed
 
@@ -194,6 +195,6 @@ def elo_of(name: str, has_solver: bool) -> int | None:
 def elo_of_static_page(network: Path) -> dict[str, int]:
     """The levels' Elo on a page without a server; empty unless `network` is the one they were measured with."""
     measured = provenance.shipped(f"models/{NETWORK}")
-    if measured is None or not network.resolve().is_relative_to(measured.resolve()):
+    if measured is None or Facts.read(measured / finding.PUBLISHED).network_sha256 != file_hash(network):
         return {}
     return {name: elo for name in LEVELS if (elo := elo_of(name, has_solver=False)) is not None}

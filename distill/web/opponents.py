@@ -23,6 +23,7 @@ from distill.game.encoding import FULL_COLUMN
 from distill.game.mixing import splitmix64
 from distill.game.rules import EMPTY, Position
 from distill.networks import finding, pretrained
+from distill.networks.facts import Facts
 from distill.networks.predict import Predict
 from distill.players import levels, names, network
 from distill.players.player import Player, checked_choices
@@ -86,15 +87,15 @@ class Opponents:
 
     def catalogue(self) -> Catalogue:
         """All players there are now."""
-        facts = {name: finding.exported_facts(folder / finding.PUBLISHED) for name, folder in self.models().items()}
+        facts = {name: Facts.read(folder / finding.PUBLISHED) for name, folder in self.models().items()}
         others = [card for card in CARDS if card.kind != "level" and (self.has_solver or card.kind != "solver")]
         cards = self._levels() if levels.NETWORK in facts else []
         cards += [Card(name=n, kind="custom", title=n.partition(":")[2], note=f"your own, {n}") for n in self.custom]
         for name, known in facts.items():
-            sized = {"arch", "parameters"} <= known.keys()
-            note = f"{known['arch']}, {known['parameters']:,} parameters" if sized else "a network without search"
+            sized = known.arch is not None and known.parameters is not None
+            note = f"{known.arch}, {known.parameters:,} parameters" if sized else "a network without search"
             cards.append(Card(name=name, kind="network", title=name, note=note))
-        for name in (name for name, known in facts.items() if known.get("value_head")):  # which a search needs
+        for name in (name for name, known in facts.items() if known.value_head):  # which a search needs
             note = f"N from 1 to {MOST_GUIDED:,}"
             cards.append(Card(name=f"{name}@puct:N", kind="guided", title=f"{name} with search", note=note))
         notices = [SOLVER_NOTICE] if self.has_solver else []

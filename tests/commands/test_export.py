@@ -16,6 +16,7 @@ import importlib.util
 import json
 import re
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import keras
@@ -26,12 +27,14 @@ from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
 from distill import export
-from distill.common import UserError, file_hash, files, provenance
+from distill.common import UserError, file_hash, files, provenance, read_object
 from distill.datasets import benchmark
 from distill.exporters import card, comparison, conversion, formats, publish
+from distill.exporters.card import Results
 from distill.exporters.conversion import Converted
 from distill.game import encoding, rules
 from distill.networks import finding, saved
+from distill.networks.facts import FACTS, Facts
 from distill.web.opponents import Opponents
 
 
@@ -94,7 +97,7 @@ def front_matter(card):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_card_that_ships_has_the_figures_of_its_facts_and_the_sizes_of_its_files(name):
     folder = REFERENCE / name / "saved_model"
-    text, facts = (folder / "README.md").read_text(), finding.exported_facts(folder)
+    text, facts = (folder / "README.md").read_text(), read_object(folder / FACTS)
     found = front_matter(text)
     assert (facts["network"], facts["network_sha256"]) == (name, file_hash(REFERENCE / name / "best.keras"))
     assert f"# Connect 4 network `{name}`\n" in text
@@ -109,6 +112,13 @@ def test_a_card_that_ships_has_the_figures_of_its_facts_and_the_sizes_of_its_fil
         assert outcome in line.partition(" are best, ")[2]
     for format in map(formats.FORMATS.get, FORMATS_SHIPPED[name]):
         assert f"| {format.title} | {finding.size(folder / format.file)} | " in text
+
+
+def test_the_card_is_a_template_over_the_facts(any_export):
+    folder = any_export / "saved_model"
+    record = read_object(folder / FACTS)
+    assert card.write(record, folder) == (folder / "README.md").read_text()
+    assert record.items() >= asdict(Facts.read(folder)).items()
 
 
 def test_the_card_shows_boards_on_which_the_network_is_wrong(any_export):
@@ -127,10 +137,10 @@ def test_the_card_shows_boards_on_which_the_network_is_wrong(any_export):
         assert str(move + 1) not in kept
 
 
-def card_of(run, value_head=False):
-    """The card of a network with these facts, without files."""
-    about = {"network": "cnn", "arch": "cnn", "parameters": 1, "value_head": value_head}
-    return card.write(about, run, {}, Path(), "")
+def card_of(results, value_head=False):
+    """The card of a network with these results, without files."""
+    about = {"network": "cnn", "arch": "cnn", "parameters": 1, "value_head": value_head, "versions": {}, "files": {}}
+    return card.write({**about, **results.recorded(), "mistakes": {"boards": 1, "wrong": 0, "examples": []}}, Path())
 
 
 def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
@@ -151,7 +161,7 @@ def run_folder(folder):
     share = {"mean": 0.5, "low": 0.4, "high": 0.6, "units": 5000}
     sets = {name: {"optimal": share, "outcome": {**share, "mean": 0.55}} for name in ("midgame", "heldout", "trap-set")}
     grades = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): {"sets": sets}}}
-    grades["networks"] = {str(folder): file_hash(folder / "best.keras")}
+    grades["networks"] = {str(folder): {"network_sha256": file_hash(folder / "best.keras")}}
     games = {"games": 5000, "rows": 143_002, "settings": {"simulations": 10_000, "votes": 3}}
     for file, content in {
         folder / "config.json": {"arch": "cnn"},
@@ -169,10 +179,10 @@ def run_folder(folder):
 
 
 def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
-    facts = card.facts_of_run(run_folder(tmp_path))
-    assert list(facts[card.GRADES]["sets"]) == ["midgame", "heldout"]
-    text = card_of(facts)
-    assert ("`value`" in card_of({}), "`value`" in card_of({}, value_head=True)) == (False, True)
+    results = Results.read(run_folder(tmp_path))
+    assert list(results.grades["sets"]) == ["midgame", "heldout"]
+    text = card_of(results)
+    assert ("`value`" in text, "`value`" in card_of(results, value_head=True)) == (False, True)
     assert '"rows": 143002,' in text
     assert "- 52.9% top-1 accuracy against the teacher's labels, on the validation split of data/boards" in text
     assert text.count("50.0% (40.0% to 60.0%) of its moves are best, 55.0%") == 2
@@ -181,18 +191,18 @@ def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
 
 
 def test_the_card_counts_many_folders_and_names_the_commands_of_a_network_that_ships():
-    text = card_of(card.facts_of_run(REFERENCE / "pillar"))
+    text = card_of(Results.read(REFERENCE / "pillar"))
     assert (
         '"data": "24 folders, models/empty-board/iterations/0001/games to models/empty-board/iterations/0024/games",'
         in text
     )
     assert '"commands": "pipelines/reference.sh pillar"' in text
     assert not {"prepared", "out", "by_ply", "kind"} & set(re.findall(r'^ "(\w+)":', text, re.MULTILINE))
-    assert '"data": [\n  "data/reference/labels-200"\n ],' in card_of(card.facts_of_run(REFERENCE / "cnn-strong"))
+    assert '"data": [\n  "data/reference/labels-200"\n ],' in card_of(Results.read(REFERENCE / "cnn-strong"))
     for name in SHIPPED:
-        assert "license: apache-2.0" in card_of({"out": f"models/reference/{name}"})
+        assert "license: apache-2.0" in card_of(Results.of({"out": f"models/reference/{name}"}))
     for out in ("models/mine", "models/reference/mine"):
-        text = card_of({"out": out, "steps": 1})
+        text = card_of(Results.of({"out": out, "steps": 1}))
         assert "license: unknown" in text
         assert '"commands"' not in text
 
@@ -200,20 +210,32 @@ def test_the_card_counts_many_folders_and_names_the_commands_of_a_network_that_s
 def test_the_facts_of_a_planned_run_are_those_of_the_whole_run(tmp_path):
     for file in ("config.json", "metrics.json"):
         shutil.copy(REFERENCE.parent / "long" / "hour" / file, tmp_path)
-    facts = card.facts_of_run(tmp_path)
+    facts = Results.read(tmp_path).training
     assert (facts["iterations"], facts["teacher_share"]) == (20, 0.04)
     assert not {"steps", "optimal"} & set(facts)
 
 
 def test_grades_of_another_network_and_damaged_facts_are_left_out(tmp_path):
     folder = run_folder(tmp_path)
+    report = folder / "evaluation" / "metrics.json"
+    whole = read_object(report)
+    for name, value in (("players", []), ("players", {str(folder): {"sets": {"midgame": [1]}}}), ("networks", "")):
+        report.write_text(json.dumps(whole | {name: value}))
+        assert Results.read(folder).grades is None
+    report.write_text(json.dumps(whole))
+    assert Results.read(folder).grades
     (folder / "best.keras").write_bytes(b"trained again")
-    facts = card.facts_of_run(folder)
-    assert card.GRADES not in facts
-    assert facts["arch"] == "cnn"
+    results = Results.read(folder)
+    assert results.grades is None
+    assert results.training["arch"] == "cnn"
+    (folder / "config.json").write_text('{"out": 1, "seed": "0", "data": 7, "validation_rows_from": []}')
+    (folder / "metrics.json").write_text('{"top1_all": "high", "players": []}')
+    odd = Results.read(folder)
+    assert (odd.ships, odd.seed, odd.validation_rows_from, odd.top1) == (False, None, None, {})
+    assert card_of(odd)
     (folder / "config.json").write_text("[1]")
     (folder / "metrics.json").write_text("{")
-    assert card.facts_of_run(folder) == card.facts_of_run(tmp_path / "nothing") == {}
+    assert Results.read(folder) == Results.read(tmp_path / "nothing") == Results.of({})
 
 
 def test_a_network_that_holds_code_is_refused(tmp_path, complaint):
@@ -251,7 +273,7 @@ def test_a_format_that_fails_leaves_the_old_files(core, older, monkeypatch):
 
     monkeypatch.setattr(conversion, "convert", fail)
     with pytest.raises(UserError, match="ONNX"):
-        publish.publish(core, older, {}, ["onnx"])
+        publish.publish(core, older, Results.of({}), ["onnx"])
 
 
 def test_sums_of_another_program_make_no_folder_ours_and_lead_out_of_none(tmp_path):

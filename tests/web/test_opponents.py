@@ -56,6 +56,15 @@ def test_more_than_the_queue_takes_is_told_to_come_again(models):
     assert afterwards.status_code == 200
 
 
+@pytest.mark.parametrize("odd", ["[]", '{"arch": 7, "parameters": "many", "value_head": [], "network_sha256": {}}'])
+def test_odd_facts_of_one_network_hide_no_player(models, tmp_path, odd):
+    shutil.copytree(models, tmp_path / "models")
+    (tmp_path / "models" / "small" / "saved_model" / "export.json").write_text(odd)
+    players = {player.name: player for player in Opponents([tmp_path / "models"], 1000, 1).catalogue().players}
+    assert players["small"].note == "a network without search"
+    assert "random" in players
+
+
 def test_a_model_trained_again_is_loaded_again(client, models):
     before = ask(client, player="small", moves="4").json()["policy"]
     pb = models / "small" / "saved_model" / "1" / "saved_model.pb"

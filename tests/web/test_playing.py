@@ -18,10 +18,9 @@ import re
 import pytest
 from helpers import game_at_random
 
-from distill.common import provenance
+from distill.common import provenance, read_object
 from distill.game import rules
 from distill.game.encoding import boards
-from distill.networks import finding
 from tests import pages
 
 FULL_LEFT = "1111112"
@@ -198,7 +197,7 @@ def test_networks_are_offered_with_their_sizes_and_play_with_a_search(page, serv
     valued = ("reference/pillar", "reference/pillar-large")  # others have no value head
     assert shipped == [f"{name}@puct:{number}" for name in valued for number in (16, 50, 200, 800)]
     for folder in provenance.shipped("models/reference").glob("*/saved_model"):
-        facts = finding.exported_facts(folder)
+        facts = read_object(folder / "export.json")
         option = page.locator(f"#player-1 option[value='reference/{facts['network']}']")
         assert option.get_attribute("title") == f"{facts['arch']}, {facts['parameters']:,} parameters"
     pages.start(page, "414243", first="reference/pillar@puct:50")
