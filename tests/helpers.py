@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from distill.common import canonical_json, file_hash
 from distill.common.storage import Storage
-from distill.game import rules
+from distill.game import encoding, rules
 from distill.games import schema, shards
 from distill.games.runs import RunSettings
 
@@ -52,10 +52,7 @@ def low(drawing: str) -> str:
 
 def bits(*positions: rules.Position) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Positions as the arrays `current` and `mask`."""
-    return (
-        np.array([position.current for position in positions], np.uint64),
-        np.array([position.mask for position in positions], np.uint64),
-    )
+    return encoding.bitboards_of(positions)
 
 
 def game_at_random(seed: int, most: int = rules.CELLS) -> str:

@@ -36,14 +36,14 @@ from distill.common.cli import as_json
 from distill.common.progress import Advance, silent
 from distill.datasets.grades import grade_moves, is_critical
 from distill.evaluation.grading import by_stones
-from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
+from distill.game.rules import CENTRE, COLUMNS, Bitboards, is_own_mirror
 from distill.games.labeller import majority
 from distill.games.reader import RawRows
 from distill.mcts import compiling
 from distill.mcts.settings import UctSettings
 from distill.players.intervals import Estimate, share
 from distill.players.network import NetworkPlayer
-from distill.players.player import Bitboards, seeds_for
+from distill.players.player import seeds_for
 from distill.players.search import SearchPlayer
 from distill.players.solver import score_boards
 from distill.training.top1 import FIRST_ROWS, agrees, chosen_columns, is_early

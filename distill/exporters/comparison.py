@@ -43,7 +43,7 @@ def check_boards(number: int = CHECKED_BOARDS) -> NDArray[np.int8]:
     # Half of the boards have full columns, whose outputs have rules of their own.
     drawn = dice.sample(blocked, number // 2 - 1) + dice.sample(open_boards, number - number // 2 - 1)
     chosen = [rules.EMPTY, *drawn]
-    boards = encoding.boards([p.current for p in chosen], [p.mask for p in chosen])
+    boards = encoding.boards(*encoding.bitboards_of(chosen))
     full = np.where(np.add.outer(np.arange(rules.ROWS) // 2, np.arange(rules.COLUMNS)) % 2, 1, -1)
     return np.concatenate([boards, full[None].astype(np.int8)])
 

@@ -13,12 +13,13 @@ inside a Keras graph the same lines run on `keras.ops`, so training and serving 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS, Position, check_shapes
+from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS, Bitboards, Position, check_shapes
 
 ENCODING_VERSION = 1
 """Raised whenever a plane, a token or their order changes meaning."""
@@ -32,6 +33,12 @@ _CELL_BITS = np.array(
     [BITS_PER_COLUMN * column + ROWS - 1 - row for row in range(ROWS) for column in range(COLUMNS)], np.uint64
 )
 """uint64 (T,), the bit of each cell in row-major order from the top."""
+
+
+def bitboards_of(positions: Iterable[Position]) -> tuple[Bitboards, Bitboards]:
+    """current, mask: uint64 (B,) of positions."""
+    current, mask = np.array([(each.current, each.mask) for each in positions], np.uint64).reshape(-1, 2).T.copy()
+    return current, mask
 
 
 def boards(current: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
@@ -48,7 +55,7 @@ def board(position: Position) -> NDArray[np.int8]:
     return boards(position.current, position.mask)
 
 
-def bitboards(boards: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def bitboards(boards: ArrayLike) -> tuple[Bitboards, Bitboards]:
     """current, mask: uint64 (B,) of int8 boards (B, 6, 7); the inverse of `boards`."""
     cells = np.asarray(boards)
     cells = cells.reshape(*cells.shape[:-2], CELLS)

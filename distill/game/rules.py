@@ -29,10 +29,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+Bitboards: TypeAlias = NDArray[np.uint64]
+"""uint64 (B,): the stones of one side, or all stones, of B positions."""
 
 ROWS = 6
 COLUMNS = 7

@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import COLUMNS, LINE_SHIFTS, check_shapes, has_four, landing
+from distill.game.rules import COLUMNS, LINE_SHIFTS, Bitboards, check_shapes, has_four, landing
 
-Bitboards = NDArray[np.uint64]
 Columns = NDArray[np.bool_]
 
 DIRECTIONS: dict[str, int] = dict(zip(("vertical", "falling", "horizontal", "rising"), LINE_SHIFTS, strict=True))

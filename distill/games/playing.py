@@ -45,11 +45,9 @@ def longest(settings: RunSettings) -> int:
     return rules.CELLS - min(fewest for fewest, _ in opening_pairs(settings.opening_moves))
 
 
-def starts(settings: Any, games: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def starts(settings: Any, games: Sequence[int]) -> tuple[rules.Bitboards, rules.Bitboards]:
     """The positions after the openings of games."""
-    openings = [opening(settings, game) for game in games]
-    current, mask = (np.array([getattr(each, name) for each in openings], np.uint64) for name in ("current", "mask"))
-    return current, mask
+    return encoding.bitboards_of(opening(settings, game) for game in games)
 
 
 def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: Sequence[int]) -> GameRecord:

@@ -6,14 +6,11 @@ Each function returns what the search uses, or raises ValueError, which begins w
 from __future__ import annotations
 
 import operator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from distill.game.rules import are_over, check_shapes, faults
-
-Bitboards: TypeAlias = NDArray[np.uint64]
+from distill.game.rules import Bitboards, are_over, check_shapes, faults
 
 
 def starts(who: str, current: Any, mask: Any) -> tuple[Bitboards, Bitboards]:

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from distill.game import outputs
 from distill.game.encoding import boards
 from distill.game.mixing import GOLDEN, splitmix64
-from distill.game.rules import FULL_BOARD, has_four, landing, legal_mask
-from distill.mcts.arguments import Bitboards
+from distill.game.rules import FULL_BOARD, Bitboards, has_four, landing, legal_mask
 
 Evaluations: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
 BitboardEvaluator: TypeAlias = Callable[[Bitboards, Bitboards], Evaluations]

@@ -20,16 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.game import outputs
-from distill.game.rules import CELLS, COLUMNS
+from distill.game.rules import CELLS, COLUMNS, Bitboards
 from distill.mcts import arguments, reference_puct, textbook
-from distill.mcts.arguments import Bitboards
 from distill.mcts.engine import puct_moves, puct_simulation, puct_tree
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.gumbel import halving_schedule
 from distill.mcts.engine.puct_tree import KeptEvaluations, PuctDraws, PuctParameters, PuctTrees
 from distill.mcts.engine.record import Ended, GameRecord, new_record
 from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
-from distill.mcts.results import Positions, SearchResult, bitboards_of, gamma_variates, generator, results_of
+from distill.mcts.results import Positions, SearchResult, checked_bitboards, gamma_variates, generator, results_of
 from distill.mcts.settings import PuctSettings
 
 __all__ = ["PuctSettings", "new_kept", "play", "quiet", "search"]
@@ -59,7 +58,7 @@ def search(
     no position, and for seeds that do not fit; and OutputError, which names the evaluator, for logits or values that no
     search can use.
     """
-    return results_of(play(*bitboards_of(positions), settings, on_bitboards(evaluator), seeds=seeds, steps=1))
+    return results_of(play(*checked_bitboards(positions), settings, on_bitboards(evaluator), seeds=seeds, steps=1))
 
 
 def play(

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.game import inputs
-from distill.game.encoding import bitboards
-from distill.game.rules import COLUMNS, ROWS, Position
-from distill.mcts.arguments import Bitboards
+from distill.game.encoding import bitboards, bitboards_of
+from distill.game.rules import COLUMNS, ROWS, Bitboards, Position
 from distill.mcts.engine.record import GameRecord
 
 Positions: TypeAlias = Sequence[Position] | NDArray[np.int8]
@@ -38,7 +37,7 @@ class SearchResult:
     simulations: int
 
 
-def bitboards_of(positions: Positions) -> tuple[Bitboards, Bitboards]:
+def checked_bitboards(positions: Positions) -> tuple[Bitboards, Bitboards]:
     """`current` and `mask`, uint64 (B,). Raises ValueError for what is neither positions nor boards."""
     given: Any = positions
     if not isinstance(given, Iterable):
@@ -46,8 +45,7 @@ def bitboards_of(positions: Positions) -> tuple[Bitboards, Bitboards]:
     given = list(given) if isinstance(given, Iterator) else given
     if isinstance(given, np.ndarray) or not all(isinstance(each, Position) for each in given):
         return bitboards(inputs.boards(given).reshape(-1, ROWS, COLUMNS))
-    current, mask = (np.array([getattr(each, name) for each in given]) for name in ("current", "mask"))
-    return current, mask
+    return bitboards_of(given)
 
 
 def results_of(record: GameRecord) -> list[SearchResult]:

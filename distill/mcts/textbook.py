@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from distill.game import outputs
+from distill.game.encoding import bitboards_of
 from distill.game.rules import Position, is_over, is_won
 from distill.game.rules import play as after
 from distill.mcts import reference, reference_puct
@@ -58,7 +59,7 @@ def one_by_one(evaluate: BitboardEvaluator) -> reference_puct.EvaluateOne:
     """The evaluator for one position at a time."""
 
     def evaluate_one(position: Position) -> tuple[Sequence[float], float]:
-        current, mask = np.array([position.current], np.uint64), np.array([position.mask], np.uint64)
+        current, mask = bitboards_of([position])
         logits, value = outputs.evaluation(evaluate(current, mask), mask)
         return logits[0].tolist(), float(value[0])
 

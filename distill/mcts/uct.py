@@ -21,15 +21,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import CELLS, COLUMNS
+from distill.game.rules import CELLS, COLUMNS, Bitboards
 from distill.mcts import arguments, reference, textbook
-from distill.mcts.arguments import Bitboards
 from distill.mcts.engine import uct_games, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.record import GameRecord, new_record
 from distill.mcts.engine.uct_games import UctDraws
 from distill.mcts.engine.uct_simulation import UNVISITED
-from distill.mcts.results import Positions, SearchResult, bitboards_of, gamma_variates, generator, results_of
+from distill.mcts.results import Positions, SearchResult, checked_bitboards, gamma_variates, generator, results_of
 from distill.mcts.settings import UctSettings
 
 __all__ = ["UctSettings", "play", "search"]
@@ -56,7 +55,7 @@ def search(
     position, which makes its result independent of the others. Raises ValueError where the game is over, for what is
     no position, and for seeds that do not fit.
     """
-    return results_of(play(*bitboards_of(positions), settings, seeds=seeds, lanes=lanes, steps=1))
+    return results_of(play(*checked_bitboards(positions), settings, seeds=seeds, lanes=lanes, steps=1))
 
 
 def play(

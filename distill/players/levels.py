@@ -37,11 +37,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import file_hash, provenance
-from distill.game.rules import COLUMNS_FROM_CENTRE, landing, legal_mask
+from distill.game.rules import COLUMNS_FROM_CENTRE, Bitboards, landing, legal_mask
 from distill.game.tactics import Columns, traps, wins, wins_in
 from distill.networks import finding
 from distill.networks.facts import Facts
-from distill.players.player import Bitboards, Choices, Player, Seeds, checked_choices, draw_by
+from distill.players.player import Choices, Player, Seeds, checked_choices, draw_by
 from distill.players.solver import is_installed
 
 Shares = NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common.progress import Advance, silent
-from distill.game.encoding import boards
+from distill.game.encoding import bitboards_of, boards
 from distill.game.rules import CELLS, FULL_BOARD, Position, from_moves, has_four, is_over, landing, mirror
 from distill.game.tactics import wins
 from distill.players.intervals import share
@@ -89,8 +89,8 @@ def _after(moves: Opening) -> Position | None:
 
 
 def _urgent(position: Position) -> bool:
-    mask = np.array([position.mask], np.uint64)
-    return any(wins(np.array([stones], np.uint64), mask).any() for stones in (position.current, position.opponent))
+    current, mask = bitboards_of([position])
+    return any(wins(stones, mask).any() for stones in (current, current ^ mask))
 
 
 def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int, advance: Advance = silent) -> Games:
@@ -103,8 +103,7 @@ def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int
     starts = [_after(pairing.opening) for pairing in pairings]
     if None in starts:
         raise ValueError(f"opening {pairings[starts.index(None)].opening} cannot be played or ends the game")
-    current = np.array([start.current for start in starts if start], np.uint64)
-    mask = np.array([start.mask for start in starts if start], np.uint64)
+    current, mask = bitboards_of(start for start in starts if start)
     seats = np.array([(pairing.first, pairing.second) for pairing in pairings], np.int64).reshape(-1, 2)
     plies = np.array([len(pairing.opening) for pairing in pairings], np.int64)
     results = np.zeros(len(pairings), np.float32)

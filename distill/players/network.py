@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from distill import networks
 from distill.common import UserError
 from distill.game.encoding import boards
-from distill.game.rules import COLUMNS, ROWS
+from distill.game.rules import COLUMNS, ROWS, Bitboards
 from distill.mcts.settings import PuctSettings
 from distill.networks import finding, pretrained
-from distill.players.player import Bitboards, Choices, Player, Seeds, draw_by
+from distill.players.player import Choices, Player, Seeds, draw_by
 
 if TYPE_CHECKING:
     from distill.mcts.engine.puct_tree import KeptEvaluations

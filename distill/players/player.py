@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from distill.common import OutputError, plugins
 from distill.game import encoding, outputs
 from distill.game.mixing import splitmix64
-from distill.game.rules import legal_mask
+from distill.game.rules import Bitboards, legal_mask
 from distill.game.tactics import wins
 
-Bitboards: TypeAlias = NDArray[np.uint64]
 Seeds: TypeAlias = NDArray[np.uint64]
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distill.common.workers import spread
-from distill.game.rules import COLUMNS, Position
+from distill.game.rules import COLUMNS, Bitboards, Position
 from distill.mcts.settings import UctSettings
-from distill.players.player import Bitboards, Choices, Seeds
+from distill.players.player import Choices, Seeds
 
 if TYPE_CHECKING:
     from distill.mcts.results import SearchResult  # which loads Numba

@@ -32,8 +32,8 @@ from distill.common.provenance import install_line
 from distill.common.workers import spread
 from distill.game import encoding
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import CELLS, COLUMNS, ROWS, Position, check_shapes, legal_mask
-from distill.players.player import Bitboards, Choices, Seeds, draw_column
+from distill.game.rules import CELLS, COLUMNS, ROWS, Bitboards, Position, check_shapes, legal_mask
+from distill.players.player import Choices, Seeds, draw_column
 
 HIGHEST = 22
 """The score of a win is this minus the winner's stones at the end."""

@@ -11,10 +11,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from distill.common import Interrupted
-from distill.game import rules
+from distill.game import encoding, rules
 from distill.players import names
 from distill.players.player import Player, checked_choices, seeds_for
 
@@ -87,8 +85,9 @@ def session(name: str, columns: Sequence[int], human: int, seed: int) -> str:
 def _next_word(game: Game) -> str | None:
     """Let the machine move if it is its turn, then read the user's word; None at the end of the input."""
     if not rules.is_over(game.position) and not game.humans_turn():
-        current, mask = (np.array([bits], np.uint64) for bits in (game.position.current, game.position.mask))
-        choices = checked_choices(game.player, current, mask, seeds_for(game.seed, game.position.ply))
+        choices = checked_choices(
+            game.player, *encoding.bitboards_of([game.position]), seeds_for(game.seed, game.position.ply)
+        )
         game.columns.append(int(choices.moves[0]))
         value = "" if choices.value is None else f", expects {choices.value[0]:+.2f} from -1 to 1"
         print(f"{game.name} played column {game.columns[-1] + 1}{value}\n{board_text(game.columns)}")

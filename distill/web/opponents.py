@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from distill.common import OutputError, UserError, say
 from distill.common.workers import WorkerError
-from distill.game.encoding import FULL_COLUMN
+from distill.game.encoding import FULL_COLUMN, bitboards_of
 from distill.game.mixing import splitmix64
 from distill.game.rules import EMPTY, Position
 from distill.networks import finding, pretrained
@@ -201,13 +200,9 @@ def _load(predict: Callable[[Path, bool, int], Predict], name: str, folder: Path
     return network.with_predict(name, predict(folder, parts.simulations > 0, changed), parts.mode, parts.simulations)
 
 
-def _bits(seeded: Sequence[Seeded]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    current, mask = np.array([(position.current, position.mask) for position, _ in seeded], np.uint64).T.copy()
-    return current, mask
-
-
 def _choose(player: Player, seeded: Sequence[Seeded]) -> list[Analysis]:
-    choices = checked_choices(player, *_bits(seeded), splitmix64([seed for _, seed in seeded]))
+    bits = bitboards_of(position for position, _ in seeded)
+    choices = checked_choices(player, *bits, splitmix64([seed for _, seed in seeded]))
     policies = [None] * len(seeded) if choices.policy is None else choices.policy.tolist()
     # Rounding may leave a value of 1.0000001.
     values = [None] * len(seeded) if choices.value is None else np.clip(choices.value, -1, 1).tolist()
@@ -221,6 +216,7 @@ def _by_solver(name: str, seeded: Sequence[Seeded]) -> list[Analysis]:
     """In the solver's process: the analyses by the solver, or by the level that plays as it does."""
     found = _choose(names.make(name), seeded)
     if name == "solver":  # which has just scored the positions: the second time takes no time
-        for analysis, scores in zip(found, score_boards(*_bits(seeded)).tolist(), strict=True):
+        scored = score_boards(*bitboards_of(position for position, _ in seeded)).tolist()
+        for analysis, scores in zip(found, scored, strict=True):
             analysis.policy, analysis.scores = None, [None if score == FULL_COLUMN else score for score in scores]
     return found

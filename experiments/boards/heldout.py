@@ -22,8 +22,9 @@ from distill.common import Progress, UserError, cli, provenance, run_folder
 from distill.common.workers import spread
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
-from distill.game.rules import EMPTY, Position, canonicalise, is_over, play
-from distill.players.player import Bitboards, RandomPlayer
+from distill.game.encoding import bitboards_of
+from distill.game.rules import EMPTY, Bitboards, Position, canonicalise, is_over, play
+from distill.players.player import RandomPlayer
 from distill.players.solver import check_installed
 from experiments.boards.mixed import BoardsConfig, random_opening, refuse_other_boards, write
 from experiments.boards.strata import heldout_strata
@@ -107,9 +108,8 @@ def _play(game: int, seed: int) -> list[tuple[int, int]]:
 
 def _draw(name: str, position: Position, rng: np.random.Generator) -> int:
     """The column of `random` or `punisher`."""
-    current, mask = np.array([[position.current], [position.mask]], np.uint64)
     player = RandomPlayer(name=name, tactical=name == "punisher")
-    return int(player.play(current, mask, rng.integers(2**63, size=1).astype(np.uint64)).moves[0])
+    return int(player.play(*bitboards_of([position]), rng.integers(2**63, size=1).astype(np.uint64)).moves[0])
 
 
 def _search(name: str, seed: int) -> Any:

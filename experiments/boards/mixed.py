@@ -27,12 +27,12 @@ from distill.datasets.benchmark import FILES, GRADED_BOARD, GradedBoards
 from distill.datasets.grades import best_scores
 from distill.game.encoding import bitboards
 from distill.game.mixing import splitmix64
-from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play
+from distill.game.rules import EMPTY, Bitboards, canonicalise, is_over, legal_columns, play
 from distill.games.schema import SCHEMA_VERSION, read_metadata, write_table
 from distill.networks import finding
 from distill.players.match import Opening, Pairing, play_games
 from distill.players.names import make
-from distill.players.player import Bitboards, Choices, Player, RandomPlayer, Seeds, checked_choices
+from distill.players.player import Choices, Player, RandomPlayer, Seeds, checked_choices
 from distill.players.solver import check_installed, moves_to_end, score_boards
 from experiments.boards.strata import Stratum, all_strata
 

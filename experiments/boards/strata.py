@@ -22,13 +22,14 @@ from distill.game.rules import (
     BOTTOM_ROW,
     COLUMNS,
     FULL_BOARD,
+    Bitboards,
     Position,
     column_bits,
     has_four,
     legal_columns,
     play,
 )
-from distill.game.tactics import DIRECTIONS, Bitboards, Columns, traps, wins, wins_in
+from distill.game.tactics import DIRECTIONS, Columns, traps, wins, wins_in
 from distill.players.solver import moves_to_end
 
 Scores: TypeAlias = NDArray[np.int8]

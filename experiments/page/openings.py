@@ -25,10 +25,21 @@ from numpy.typing import NDArray
 from distill.common import DataError, Progress, cli, cores
 from distill.common.files import write_atomically
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import BITS_PER_COLUMN, COLUMNS, EMPTY, ROWS, Position, from_moves, mirror, mirror_bits, play
+from distill.game.rules import (
+    BITS_PER_COLUMN,
+    COLUMNS,
+    EMPTY,
+    ROWS,
+    Bitboards,
+    Position,
+    from_moves,
+    mirror,
+    mirror_bits,
+    play,
+)
 from distill.games import reader, runs
 from distill.players.names import make
-from distill.players.player import Bitboards, Player, checked_choices, seeds_for
+from distill.players.player import Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
 
 GAMES = Path("data/reference/games-20000")

@@ -32,7 +32,7 @@ from distill.datasets.benchmark import GradedBoards
 from distill.datasets.canonical import board_keys
 from distill.datasets.grades import best_scores, keeps_outcome
 from distill.evaluation.grading import GENERAL
-from distill.game.encoding import FULL_COLUMN
+from distill.game.encoding import FULL_COLUMN, bitboards_of
 from distill.game.mixing import splitmix64
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, mirror_bits
 from distill.game.tactics import DIRECTIONS, wins
@@ -198,8 +198,7 @@ def _rated(boards: GradedBoards, players: Mapping[str, Player], elo: Mapping[str
 def _chances(player: Player, trees: Sequence[Sequence[Node]]) -> list[float]:
     """A player's chance to solve each puzzle to the end. The page rejects a slower win, so it is drawn again."""
     positions = [node.position for nodes in trees for node in nodes]
-    current, mask = np.array([(position.current, position.mask) for position in positions], np.uint64).reshape(-1, 2).T
-    policy = checked_choices(player, current.copy(), mask.copy(), np.zeros(len(positions), np.uint64)).policy
+    policy = checked_choices(player, *bitboards_of(positions), np.zeros(len(positions), np.uint64)).policy
     assert policy is not None  # levels have one
     rows = iter(policy.tolist())
     return [_chance(nodes, [next(rows) for _ in nodes]) for nodes in trees]

@@ -19,11 +19,11 @@ from helpers import DRAWN
 from distill import arena
 from distill.common import OutputError, folders
 from distill.game.encoding import bitboards
-from distill.game.rules import Position, from_moves, has_four, legal_columns, mirror, play
+from distill.game.rules import Bitboards, Position, from_moves, has_four, legal_columns, mirror, play
 from distill.players.intervals import difference, elo, elo_with_intervals, share
 from distill.players.match import Pairing, openings, pair_points, paired, play_games
 from distill.players.names import make
-from distill.players.player import Bitboards, Choices, Seeds
+from distill.players.player import Choices, Seeds
 
 
 class Fixed:

@@ -19,9 +19,9 @@ from distill.datasets.grades import grade_moves, is_critical
 from distill.evaluation import grading
 from distill.evaluation.grading import grade
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import canonicalise, is_own_mirror, legal_mask
+from distill.game.rules import Bitboards, canonicalise, is_own_mirror, legal_mask
 from distill.players.names import make
-from distill.players.player import Bitboards, Choices, Seeds
+from distill.players.player import Choices, Seeds
 
 
 @pytest.fixture(scope="module")
