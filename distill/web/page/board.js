@@ -4,6 +4,7 @@
  * The buttons carry the meaning (they are what keyboard and screen reader meet), the SVG is a picture.
  */
 
+import { tryEffect } from "./effects.js";
 import { CELLS, COLUMNS, ROWS } from "./rules.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -85,7 +86,7 @@ export class Board {
       }
       if (side >= 0 && !this.#stones[cell]) {
         const element = this.#place(cell, side);
-        if (!isStill && cell === position.last) this.wait = fall(element, Math.floor(cell / COLUMNS) + 1);
+        if (!isStill && cell === position.last) tryEffect(() => (this.wait = fall(element, Math.floor(cell / COLUMNS) + 1)));
       }
     }
     for (const [cell, stone] of this.#stones.entries()) {

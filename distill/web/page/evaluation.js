@@ -3,6 +3,7 @@
  * solver think of each column.
  */
 
+import { stored, tryEffect } from "./effects.js";
 import { Strip, capital, expectation, outlook } from "./opinions.js";
 import { withStrengths } from "./players.js";
 import { standing } from "./review.js";
@@ -88,7 +89,7 @@ export class WhatTheyThink {
     }
     const first = options.network.find(({ name }) => name.endsWith("pillar"));
     if (first) $("network-who").value = first.name;
-    const kept = stored();
+    const kept = stored(STORAGE_KEY);
     for (const kind of KINDS) {
       const all = kind === "solver" ? of("solver") : options[kind];
       $(`${kind}-on`).disabled = !all.length;
@@ -141,9 +142,7 @@ export class WhatTheyThink {
     const kept = Object.fromEntries(KINDS.flatMap((kind) => [
       [kind, $(`${kind}-on`).checked], [`${kind}-who`, $(`${kind}-who`)?.value],
     ]));
-    try {
-      localStorage.setItem(STORAGE_KEY, JSON.stringify(kept));
-    } catch { /* private windows may refuse */ }
+    tryEffect(() => localStorage.setItem(STORAGE_KEY, JSON.stringify(kept)));
   }
 }
 
@@ -152,11 +151,3 @@ const row = (kind) => `
     <label class="switch"><input id="${kind}-on" type="checkbox"><span>${capital(kind)}</span></label>
     ${kind === "solver" ? '<span id="solver-note" class="note">exact scores</span>' : `<select id="${kind}-who" aria-label="Which ${kind}"></select>`}
   </div>`;
-
-function stored() {
-  try {
-    return JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}") ?? {};
-  } catch {
-    return {};
-  }
-}

@@ -4,6 +4,7 @@
 
 import { Analysis } from "./analysis.js";
 import { Board } from "./board.js";
+import { stored, tryEffect } from "./effects.js";
 import { Game, PERSON } from "./game.js";
 import { Openings } from "./openings.js";
 import { Opinions, capital } from "./opinions.js";
@@ -17,6 +18,7 @@ import * as sound from "./sound.js";
 import { Tabs } from "./tabs.js";
 
 const PACE = { answer: 350, watch: 700, replay: 600 }; // ms between moves
+const STEPS = ["ArrowLeft", "ArrowRight", ",", "."]; // keys that act again while they are held
 
 const $ = (id) => document.getElementById(id);
 const hasKeyboard = matchMedia("(hover: hover), (pointer: fine)").matches;
@@ -60,8 +62,8 @@ function changeMode(mode, before) {
   }
   mine = mode === "play" ? null : game.snapshot();
   modes[mode].enter?.();
-  writeLink();
   letEngineMove();
+  writeLink();
   show();
 }
 
@@ -120,9 +122,7 @@ async function giveHint() {
 /** Give up the game for a new one; the browser's Back, or a button, brings it back. */
 function newGame() {
   if (mine || !game.isStarted) return game.load("");
-  writeLink();
-  history.pushState({}, "", addressOf(""));
-  hasUndo = true;
+  hasUndo = writeLink() && tryEffect(() => history.pushState({}, "", addressOf("")));
   game.load("");
 }
 
@@ -160,7 +160,7 @@ function countResult() {
   scores.count(game.players[1 - game.side], kind);
 }
 
-/** Ask the engine for a move where it is its turn; whatever changes meanwhile makes the answer void. */
+/** Ask the engine for a move where it is its turn; whatever changes meanwhile makes the answer void. The caller shows it. */
 async function letEngineMove() {
   stopThinking();
   const position = game.position;
@@ -169,7 +169,6 @@ async function letEngineMove() {
   if (player === PERSON || !game.isAtEnd || game.isPaused || replaying) return;
   const request = new AbortController();
   thinking = request;
-  show();
   try {
     const pace = pause(game.isWatched ? PACE.watch : PACE.answer);
     const column = await engine.choose(player, game.shown, request.signal);
@@ -205,8 +204,8 @@ function toggleReplay() {
 function stopReplay() {
   clearTimeout(replaying);
   replaying = 0;
-  show();
   letEngineMove();
+  show();
 }
 
 /* ---- showing ---- */
@@ -309,7 +308,7 @@ const addressOf = (moves) => (moves ? `#${moves}` : location.pathname + location
 
 /**
  * The address has the analysed game, the puzzle's name, or the person's own game. The history keeps the own one, for Back
- * and reloading.
+ * and reloading. Returns whether it has it; Safari allows 100 changes in 30 seconds.
  */
 function writeLink() {
   const tab = ["analysis", "puzzles"].includes(tabs.chosen) ? tabs.chosen : "play";
@@ -317,7 +316,7 @@ function writeLink() {
   const name = { analysis: game.moves, puzzles: modes.puzzles.address?.() ?? "", play: own.moves }[tab];
   const state = { tab, own, players: [...game.players], isFlipped: game.isFlipped, hasUndo };
   const isKept = JSON.stringify(state) === JSON.stringify(history.state) && location.hash.slice(1) === name;
-  if (!isKept) history.replaceState(state, "", addressOf(name));
+  return isKept || tryEffect(() => history.replaceState(state, "", addressOf(name)));
 }
 
 function openPuzzle(id) {
@@ -373,16 +372,11 @@ function remember() {
     ["flipped", game.isFlipped],
     ["theme", document.documentElement.dataset.theme ?? ""],
   ]);
-  try {
-    localStorage.setItem("distill", JSON.stringify(store));
-  } catch { /* private windows may refuse; the page works without */ }
+  tryEffect(() => localStorage.setItem("distill", JSON.stringify(store)));
 }
 
 function recall() {
-  let store = {};
-  try {
-    store = JSON.parse(localStorage.getItem("distill") ?? "{}") ?? {};
-  } catch { /* as above */ }
+  const store = stored("distill");
   $("more-players").checked = Boolean(store.more);
   $("keys-on").checked = store.keys ?? true;
   $("sound-on").checked = Boolean(store.sound);
@@ -429,14 +423,20 @@ function connectControls() {
   addEventListener("popstate", ({ state }) => state?.own && readLink());
   addEventListener("hashchange", () => history.state?.own || readLink()); // a link
   addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox], [type=radio]), textarea, dialog")) return;
-    const isChoosing = event.target.closest("select, [type=radio]"); // arrows and letters belong to it, digits do not
-    if (event.key.length === 1 && !$("keys-on").checked) return; // speech input types letters, which would play (WCAG 2.1.4)
-    if ("1234567".includes(event.key)) drop(Number(event.key) - 1);
+    const { key, target } = event;
+    if (!key || !target.closest) return; // Chromium's autofill sends events without a key, scripts send some to the document
+    if (event.altKey || event.ctrlKey || event.metaKey || target.closest("input:not([type=checkbox], [type=radio]), textarea, dialog")) return;
+    if (event.repeat && !STEPS.includes(key)) { // one press is one stone
+      if (key === "Enter") event.preventDefault(); // which would click again
+      return;
+    }
+    const isChoosing = target.closest("select, [type=radio]"); // arrows and letters belong to it, digits do not
+    if (key.length === 1 && !$("keys-on").checked) return; // speech input types letters, which would play (WCAG 2.1.4)
+    if ("1234567".includes(key)) drop(Number(key) - 1);
     else if (isChoosing) return;
-    else if (event.key in (modes[tabs.chosen].keys ?? {})) act(event.key);
-    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") board.focus(event.key === "ArrowLeft" ? 2 : 4);
-    else if (event.key.toLowerCase() in COMMANDS) act(event.key.toLowerCase());
+    else if (key in (modes[tabs.chosen].keys ?? {})) act(key);
+    else if (key === "ArrowLeft" || key === "ArrowRight") board.focus(key === "ArrowLeft" ? 2 : 4);
+    else if (key.toLowerCase() in COMMANDS) act(key.toLowerCase());
     else return;
     event.preventDefault();
   });
@@ -461,12 +461,12 @@ game.addEventListener("change", ({ detail: { why } }) => {
   if (replaying && why !== "step") stopReplay();
   const hasEnded = ["move", "resign"].includes(why) && tabs.chosen === "play" && Boolean(game.result);
   if (hasEnded) countResult();
-  writeLink();
-  show(why);
-  if ($("sound-on").checked && why === "move") sound.knock(board.wait);
-  if ($("sound-on").checked && hasEnded) sound.finish(resultKind(game.result), board.wait);
-  modes[tabs.chosen].change?.(why);
   letEngineMove();
+  show(why);
+  modes[tabs.chosen].change?.(why);
+  writeLink();
+  if ($("sound-on").checked && why === "move") tryEffect(() => sound.knock(board.wait));
+  if ($("sound-on").checked && hasEnded) tryEffect(() => sound.finish(resultKind(game.result), board.wait));
   remember();
 });
 
@@ -487,6 +487,6 @@ modes.puzzles = new Puzzles(game, $("panel-puzzles"), show, toggleReplay);
 modes.openings = new Openings(game, $("panel-openings"), show);
 connectControls();
 await loadPlayers();
-show();
 letEngineMove();
+show();
 document.documentElement.dataset.ready = "";

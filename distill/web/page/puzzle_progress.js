@@ -1,5 +1,6 @@
 /** What a person has done in the puzzles: streak, rating and choices, kept on the device. */
 
+import { stored, tryEffect } from "./effects.js";
 import { START, rated } from "./rating.js";
 
 const STORAGE_KEY = "distill-puzzles"; // in localStorage
@@ -15,7 +16,7 @@ export class Progress {
   difficulty = "";
 
   constructor() {
-    const { tactic, difficulty, current } = stored();
+    const { tactic, difficulty, current } = stored(STORAGE_KEY);
     Object.assign(this, strings({ tactic, difficulty, current }));
     this.#refresh();
   }
@@ -46,14 +47,12 @@ export class Progress {
 
   keep(change) {
     Object.assign(this, change);
-    try {
-      localStorage.setItem(STORAGE_KEY, JSON.stringify(this));
-    } catch { /* private windows may refuse; the streak lasts as long as the page */ }
+    tryEffect(() => localStorage.setItem(STORAGE_KEY, JSON.stringify(this)));
   }
 
   /** Another tab may have counted since; what is no number is ignored. */
   #refresh() {
-    const { streak, best, rating, done } = stored();
+    const { streak, best, rating, done } = stored(STORAGE_KEY);
     if (Number.isInteger(streak) && Number.isInteger(best)) Object.assign(this, { streak, best });
     if (Number.isFinite(rating?.rating) && rating.deviation > 0) this.rating = rating;
     if (Array.isArray(done)) this.done = done;
@@ -61,11 +60,3 @@ export class Progress {
 }
 
 const strings = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === "string"));
-
-function stored() {
-  try {
-    return JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}") ?? {};
-  } catch {
-    return {};
-  }
-}

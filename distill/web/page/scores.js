@@ -2,19 +2,13 @@
  * Won, drawn and lost games against each opponent, kept on this device.
  */
 
-const KEY = "distill-scores"; // in localStorage: {opponent: {won, drawn, lost}}
+import { stored, tryEffect } from "./effects.js";
 
-function all() {
-  try {
-    return JSON.parse(localStorage.getItem(KEY) ?? "{}") ?? {};
-  } catch {
-    return {}; // private windows may refuse
-  }
-}
+const KEY = "distill-scores"; // in localStorage: {opponent: {won, drawn, lost}}
 
 /** @returns {{won: number, drawn: number, lost: number}} */
 export function scoreAgainst(opponent) {
-  const { won, drawn, lost } = all()[opponent] ?? {};
+  const { won, drawn, lost } = stored(KEY)[opponent] ?? {};
   return { won: won || 0, drawn: drawn || 0, lost: lost || 0 };
 }
 
@@ -22,9 +16,7 @@ export function scoreAgainst(opponent) {
 export function count(opponent, result, by = 1) {
   const score = scoreAgainst(opponent);
   score[result] = Math.max(0, score[result] + by);
-  try {
-    localStorage.setItem(KEY, JSON.stringify({ ...all(), [opponent]: score }));
-  } catch { /* as above */ }
+  tryEffect(() => localStorage.setItem(KEY, JSON.stringify({ ...stored(KEY), [opponent]: score })));
 }
 
 /** "3 won, 1 drawn, 2 lost"; empty before the first game. */
