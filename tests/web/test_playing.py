@@ -5,6 +5,9 @@
 - a full column is refused with a polite line and nothing is played; a win is marked on its four stones, and only then;
 - take back returns to the person's turn; a paused player can be helped;
 - two players are watched, paused, resumed, switched and kept; a player who fails is reported and can be asked again;
+- a browser without sound, animations, history or storage plays on;
+- a held key drops one stone, an event without a key none;
+- a login page, an empty reply and a server that asks for an hour of patience get one clear line;
 - nothing runs out of a phone's width, and touch plays;
 - a screen reader finds columns that say what they hold, and each move told in a live region;
 - every shipped network is offered with its number of parameters, with a search too where it has a value head; such a
@@ -162,6 +165,70 @@ def test_a_busy_server_is_asked_again_and_a_player_who_fails_is_told_of_and_can_
         page.unroute("**/api/v1/move")
         page.get_by_role("button", name="Resume").click()
         pages.wait_for(page, "location.hash.length === 3")
+
+
+WITHOUT_EFFECTS = """() => {
+  delete window.AudioContext;
+  const refuse = () => { throw new DOMException("The operation is insecure.", "SecurityError"); };
+  Element.prototype.animate = Storage.prototype.setItem = refuse;
+  History.prototype.replaceState = History.prototype.pushState = refuse;
+}"""
+
+
+def test_a_browser_without_sound_history_animations_or_storage_plays_on(browser, server):
+    with pages.open_page(browser, server, reduced_motion="no-preference") as page:
+        page.evaluate(WITHOUT_EFFECTS)
+        page.get_by_role("checkbox", name="Sound").check()
+        page.select_option("#player-1", "cnn")
+        page.keyboard.press("4")
+        pages.wait_for_stones(page, 2)
+        page.keyboard.press("4")
+        pages.wait_for_stones(page, 4)
+        page.click("#new")
+        pages.wait_for_stones(page, 0)
+        page.keyboard.press("1")
+        pages.wait_for_stones(page, 2)
+
+
+def test_a_held_key_drops_one_stone_and_an_event_without_a_key_none(page):
+    pages.start(page, "")
+    for key in ("4", "Enter"):
+        pages.column(page, 4).focus()
+        for _ in range(3):
+            page.keyboard.down(key)  # the second time and later as repetitions
+        page.keyboard.up(key)
+    page.evaluate("""() => {
+      for (const target of [document, document.body]) {
+        target.dispatchEvent(new Event("keydown", { bubbles: true }));
+        target.dispatchEvent(new KeyboardEvent("keydown", { key: "", bubbles: true }));
+      }
+    }""")
+    assert pages.moves_of(page) == "44"
+
+
+@pytest.mark.parametrize(
+    ("reply", "line"),
+    [
+        ({"body": "<!doctype html><title>Log in</title>", "content_type": "text/html"}, "a login page or a proxy"),
+        ({"body": ""}, "a login page or a proxy"),
+        ({"body": "null"}, "a login page or a proxy"),
+        ({"json": {"status": "ok"}}, "a login page or a proxy"),
+        ({"status": 502, "body": "<html>Bad Gateway"}, "The server replied 502."),
+        ({"status": 503, "json": {"error": "closed today"}, "headers": {"Retry-After": "3600"}}, "closed today"),
+    ],
+)
+def test_a_reply_that_is_not_the_servers_or_asks_to_wait_an_hour_is_told_in_one_line(browser, server, reply, line):
+    with pages.open_page(browser, server, ignore=("502", "503")) as page:
+        page.route("**/api/v1/move", lambda route: route.fulfill(**reply))
+        pages.start(page, "", second="cnn")
+        page.keyboard.press("4")
+        pages.status_says(page, line)
+        page.route("**/api/v1/players", lambda route: route.fulfill(**reply))
+        pages.visit(page)
+        pages.status_says(page, "The players cannot be loaded", line)
+        page.route("**/puzzles.json", lambda route: route.fulfill(**reply))
+        page.get_by_role("tab", name="Puzzles").click()
+        pages.status_says(page, "The puzzles cannot be loaded")
 
 
 def test_a_phone_shows_everything_in_its_width_and_plays_by_touch(browser, server):

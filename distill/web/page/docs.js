@@ -1,6 +1,11 @@
 /** Draws /docs from the server's own openapi.json: operations with a form to try them, and the schemas. */
 
-const api = await (await fetch("openapi.json")).json();
+import { fetched } from "./files.js";
+
+const api = await fetched("openapi.json", "paths").catch(({ message }) => {
+  document.querySelector("main").append(message);
+  throw new Error(message);
+});
 
 const make = (tag, text = "", ...children) => {
   const made = document.createElement(tag);

@@ -44,7 +44,7 @@ export class Openings {
   async enter() {
     this.#isChosen = true;
     try {
-      this.#book ??= await fetched("openings.json");
+      this.#book ??= await fetched("openings.json", "positions");
       this.#hasFailed = false;
     } catch {
       this.#hasFailed = true;

@@ -362,6 +362,6 @@ export class Puzzles {
 
 /** The file's puzzles as objects, named by its fields. */
 async function load() {
-  const { players, fields, puzzles } = await fetched("puzzles.json");
+  const { players, fields, puzzles } = await fetched("puzzles.json", "puzzles");
   return { players, puzzles: puzzles.map((values) => Object.fromEntries(fields.map((field, place) => [field, values[place]]))) };
 }

@@ -4,41 +4,36 @@
  * opinions(player, moves) → the opinion before each move of a game, and of its last position if that is open.
  */
 
+import { contentOf } from "./files.js";
+
 export const isServed = true;
 
 const TRIES = 4;
+const LONGEST_WAIT = 30; // s between two tries
 
-export const players = () => ask("api/v1/players");
+export const players = () => ask("api/v1/players", "players");
 
-export const choose = async (player, moves, signal) => (await post("api/v1/move", player, moves, signal)).move;
+export const choose = async (player, moves, signal) => (await post("api/v1/move", "move", player, moves, signal)).move;
 
-export const opinion = (player, moves, signal) => post("api/v1/analysis", player, moves, signal);
+export const opinion = (player, moves, signal) => post("api/v1/analysis", "move", player, moves, signal);
 
-export const opinions = async (player, moves, signal) => (await post("api/v1/game", player, moves, signal)).analyses;
+export const opinions = async (player, moves, signal) => (await post("api/v1/game", "analyses", player, moves, signal)).analyses;
 
-function post(path, player, moves, signal) {
+function post(path, field, player, moves, signal) {
   const body = JSON.stringify({ player, moves });
-  return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
+  return ask(path, field, { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
 }
 
 /** The reply's JSON. While the server is busy, says so by the event "busy" and tries again; throws its error line. */
-async function ask(path, options = {}) {
+async function ask(path, field, options = {}) {
   for (let attempt = 1; ; attempt += 1) {
-    let reply;
-    try {
-      reply = await fetch(path, options);
-    } catch (error) {
+    const reply = await fetch(path, options).catch((error) => {
       if (error.name === "AbortError") throw error;
       throw new Error("The server does not answer. Is it still running?");
-    }
-    if (reply.ok) return reply.json();
-    if (reply.status === 503 && attempt < TRIES) {
-      const seconds = Number(reply.headers.get("Retry-After")) || 1;
-      dispatchEvent(new Event("busy"));
-      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
-      continue;
-    }
-    const { error } = await reply.json().catch(() => ({}));
-    throw new Error(error ?? `The server replied ${reply.status}.`);
+    });
+    const seconds = Number(reply.headers.get("Retry-After")) || 1;
+    if (reply.status !== 503 || attempt === TRIES || seconds > LONGEST_WAIT) return contentOf(reply, field);
+    dispatchEvent(new Event("busy"));
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
   }
 }
