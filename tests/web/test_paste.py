@@ -4,7 +4,7 @@
   link, and Kaggle's cells;
 - any game and any board of a game is read; columns counted from 0 are asked about;
 - `play --moves` reads the same, but for columns from 0, puzzles and boards, and names the same wrong move;
-- of other texts the first thing that cannot be read is named;
+- of other texts the first thing that cannot be read is named; one that is too long for a game is not read;
 - nothing changes before Enter or "Load": text left in the field waits, and the game may go on meanwhile.
 """
 
@@ -108,6 +108,14 @@ def test_every_usual_notation_is_read(read):
 
 def test_the_first_thing_that_cannot_be_read_is_named(read):
     assert dict(zip(UNREADABLE, read(list(UNREADABLE)), strict=True)) == UNREADABLE
+
+
+def test_a_text_that_is_too_long_for_a_game_is_not_read(read):
+    found = read(["4" * 10_000, "4" * 10_001, "board(" * 20_000])
+    assert found[0] == "Move 7 falls into column 4, which is full."
+    assert found[1:] == [
+        f"The text has {size} characters; a game has at most 42 moves." for size in ("10,001", "120,000")
+    ]
 
 
 def test_the_terminal_reads_the_same_but_for_columns_from_0_puzzles_and_boards():

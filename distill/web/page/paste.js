@@ -30,7 +30,7 @@ const MOST_IN_THREE = 3 * ROWS; // moves that three columns hold: longer texts o
  * @throws {Error} naming the first thing that cannot be read
  */
 export function read(text) {
-  if (text.length > LONGEST) throw new Error(`The text has ${text.length} characters; a game has at most 42 moves.`);
+  if (text.length > LONGEST) throw new Error(`The text has ${text.length.toLocaleString("en")} characters; a game has at most ${CELLS} moves.`);
   const board = /board\W*\[([^\]]*)\]/i.exec(text); // Kaggle's observation
   const puzzle = /#puzzle\/(\w+)/.exec(text);
   if (puzzle) return { puzzle: puzzle[1] };
