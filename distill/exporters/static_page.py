@@ -38,7 +38,11 @@ INTEGRITY = "41dDq7fxtTm0XzGE7N0d6m8FcOY8EWtUA65GkOixJPB/G7DGzBmiDAnVVXHznRw9bgU
 """SHA-512 of the published archive in base64, as `npm view onnxruntime-web@VERSION dist.integrity` prints it."""
 ARCHIVE = f"{RUNTIME}-{VERSION}.tgz"
 ADDRESS = f"https://registry.npmjs.org/{RUNTIME}/-/{ARCHIVE}"
-RUNTIME_FILES = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
+RUNTIME_FILES = {
+    "ort.wasm.bundle.min.mjs": "ort.wasm.bundle.min.js",  # hosts such as Debian's nginx have no type for .mjs
+    "ort-wasm-simd-threaded.wasm": "ort-wasm-simd-threaded.wasm",
+}
+"""Files of the archive, and their names in the page."""
 
 PAGE, SITE = (Path(distill.__file__).parent / "web" / name for name in ("page", "site"))
 SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
@@ -136,10 +140,10 @@ def _list_files(folder: Path, later: Sequence[str]) -> None:
 def _add_runtime(folder: Path, published: Path) -> None:
     folder.mkdir()
     with tarfile.open(published) as archive:
-        for name in RUNTIME_FILES:
+        for name, written in RUNTIME_FILES.items():
             member = archive.extractfile(f"package/dist/{name}")
             assert member is not None, f"{ARCHIVE} holds no {name}"  # its hash was right, so it does
-            with member, (folder / name).open("wb") as file:
+            with member, (folder / written).open("wb") as file:
                 shutil.copyfileobj(member, file)
 
 

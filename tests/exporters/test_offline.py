@@ -2,6 +2,7 @@
 
 - once loaded from a folder below a host's root, it plays on after the host has gone: every network, with search, and
   the search with playouts;
+- where the browser refuses its cache, files come from the network;
 - every file of the site is kept and nothing else, a large network once it is chosen and there is room; a newer site
   takes the place of the older one, whose files go;
 - with the networks that `docs/website.md` names it is under 6 MB to send, gzipped, without the large one;
@@ -94,6 +95,24 @@ def test_it_plays_on_after_the_host_has_gone(browser, site):
     page.goto(f"{address}below/site/index.html")
     page.wait_for_selector("html[data-ready]")
     assert failed == []
+    context.close()
+
+
+def test_files_come_from_the_network_where_the_cache_fails(browser, site, tmp_path):
+    folder = tmp_path / "site"
+    shutil.copytree(site, folder, ignore=shutil.ignore_patterns(".lock"))
+    worker = folder / "sw.js"
+    refused = "CacheStorage.prototype.match = () => Promise.reject(new Error('refused'));\n"
+    worker.write_text(worker.read_text() + refused)
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(1000 * pages.PATIENCE)
+    with pages.hosted(folder) as address:
+        for _ in range(2):  # the second time under the worker
+            page.goto(address)
+            page.wait_for_selector("html[data-ready]")
+            page.evaluate(KEPT)
+        assert page.evaluate("navigator.serviceWorker.controller !== null")
     context.close()
 
 

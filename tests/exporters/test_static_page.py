@@ -191,6 +191,7 @@ def test_nothing_is_asked_of_any_other_host_and_nobody_of_the_server(page, host)
     assert "MIT License" in (folder / "licences" / "onnxruntime-web.txt").read_text()
     assert (folder / "licences" / "onnxruntime-web-notices.txt").stat().st_size > 10_000
     assert not [name for name in static_page.SERVER_ONLY if (folder / name).exists()]
+    assert not [*folder.rglob("*.mjs")]  # Debian's nginx has no type for them, and browsers refuse a module without one
 
 
 def write_quickly(monkeypatch) -> None:

@@ -114,7 +114,7 @@ def test_a_client_has_twenty_lines_and_names_its_package(client):
 def test_the_page_loads_nothing_from_other_hosts():
     code = (EXAMPLES / "browser.html").read_text().split("-->")[1]
     assert "http" not in code
-    runtime = {f"ort/{file}" for file in static_page.RUNTIME_FILES}
+    runtime = {f"ort/{file}" for file in static_page.RUNTIME_FILES.values()}
     assert set(re.findall(r'"(?:\./)?([\w./-]+\.\w+)"', code)) == {*runtime, "cnn-strong.onnx", "examples.json"}
 
 

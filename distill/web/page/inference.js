@@ -24,7 +24,7 @@ async function load(file) {
 }
 
 async function loadOnnx(address) {
-  const ort = await import("./ort/ort.wasm.bundle.min.mjs");
+  const ort = await import("./ort/ort.wasm.bundle.min.js");
   ort.env.wasm.numThreads = 1; // more would need headers that a plain file host does not send
   ort.env.wasm.wasmPaths = { wasm: new URL("./ort/ort-wasm-simd-threaded.wasm", import.meta.url).href };
   const session = await ort.InferenceSession.create(address, { executionProviders: ["wasm"] });

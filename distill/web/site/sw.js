@@ -49,7 +49,7 @@ async function keep(address, answer) {
 }
 
 async function give(address, request) {
-  const kept = await caches.match(address, { cacheName: CACHE });
+  const kept = await caches.match(address, { cacheName: CACHE }).catch(() => null); // a browser may lose its storage
   if (kept) return kept;
   const answer = await fetch(request);
   if (LATER.has(address) && answer.ok) await keep(address, answer.clone());
