@@ -149,12 +149,13 @@ def _grade_players(
 
 
 def _compare_labels(folder: Path, players: Sequence[Player], metrics: dict[str, Any], page: list[str]) -> str:
-    """Add the networks' top-1 accuracy against a folder's labels; returns a line on the best."""
+    """Compare the networks with a folder's labels; returns a line on the best top-1 accuracy."""
     networks = [player for player in players if isinstance(player, NetworkPlayer) and player.mode == "policy"]
-    top1 = labels.top1(networks, reader.raw_rows([folder], None, 0.0))
+    top1, compared = labels.against(networks, reader.raw_rows([folder], None, 0.0))
     metrics.setdefault("top1", {})[str(folder)] = top1
+    metrics.setdefault("teacher", {})[str(folder)] = compared
     print(report.by_stones(top1) + "\n")
-    page += [f"## Top-1 accuracy against {folder}", report.by_stones(top1)]
+    page += [f"## Top-1 accuracy against {folder}", report.by_stones(top1), *report.against(compared)]
     best = max(top1, key=lambda name: top1[name]["all"].mean)
     return f"labels of {folder}: {best} {report.percent(top1[best]['all'])} % top-1"
 

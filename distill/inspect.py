@@ -119,7 +119,7 @@ def _counts(columns: reader.Columns, metadata: Mapping[str, Any]) -> list[list[s
 
 def _quality(columns: reader.Columns, metadata: Mapping[str, Any], config: InspectConfig) -> list[list[str]]:
     """Lines on a sample of the labels: how good they are, and how often the teacher repeats itself."""
-    numbers = {name: columns[name] for name in ("current", "mask", "label", "ply")}
+    numbers = {name: columns[name] for name in COLUMNS if name != "game_id"}
     rows = labels.sample(reader.RawRows(game=columns["game_id"], **numbers), config.labels, config.seed)
     if not len(rows):
         return []

@@ -174,7 +174,7 @@ def _train(
     from distill.exporters import publish
     from distill.exporters.card import Results
     from distill.networks import saved
-    from distill.training import loop, losses, top1
+    from distill.training import accuracy, loop, losses
 
     out = _folder(config)
     source, rows = validation.validation_rows(config.data, config.validation_fraction)
@@ -189,7 +189,7 @@ def _train(
     folder.begin()  # everything that the user gave has been checked
     state = loop.fit(core, training, held_out, config, out, watch, loss)
 
-    say(f"measuring top-1 accuracy against the teacher: {len(rows):,} rows of {source}")
+    say(f"measuring accuracy against the teacher: {len(rows):,} rows of {source}")
     best = saved.load_core(out / BEST)
     metrics = {
         "arch": config.arch,
@@ -202,7 +202,7 @@ def _train(
         "validation_rows_from": source,
         # Stored for the card, because games and tables may be gone at the next export.
         "training_games": [{name: run[name] for name in ("games", "rows", "settings")} for run in runs],
-    } | top1.measure(saved.predict_with(best), rows, training)
+    } | accuracy.measure(saved.predict_with(best), rows, training)
     if config.export:
         publish.publish_if_possible(best, out, Results.read(out, metrics))
     else:

@@ -17,7 +17,7 @@ is the most frequent, so the figure is slightly too low. Ties are broken by most
 labels, then nearest the centre, then the lower column. On a board that is its own mirror a column and its mirror are
 one label.
 
-**Top-1 accuracy**: how often a network's move is the label (`training/top1.py`).
+**Top-1 accuracy**: how often a network's move is the label; more comparisons in `training/accuracy.py`.
 
 Dimensions: R rows, N labels a row, A = 7 columns.
 """
@@ -46,7 +46,7 @@ from distill.players.network import NetworkPlayer
 from distill.players.player import seeds_for
 from distill.players.search import SearchPlayer
 from distill.players.solver import score_boards
-from distill.training.top1 import FIRST_ROWS, agrees, chosen_columns, is_early
+from distill.training.accuracy import FIRST_ROWS, answers, compare, is_early
 
 Shares: TypeAlias = dict[str, dict[str, Estimate]]
 """Title → stones on the board, such as "0–8", or "all" → the share."""
@@ -162,17 +162,22 @@ def _fold_visits(visits: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> ND
     return np.where(own_mirror[:, None, None], folded, visits)
 
 
-# Top-1 accuracy -------------------------------------------------------------------------------------------------------
+# Networks against labels ----------------------------------------------------------------------------------------------
 
 
-def top1(players: Sequence[NetworkPlayer], rows: RawRows) -> Shares:
-    """Each network's top-1 accuracy on the rows: by BANDS, in all, up to AT_MOST stones, on a game's first rows."""
+def against(players: Sequence[NetworkPlayer], rows: RawRows) -> tuple[Shares, dict[str, Any]]:
+    """Each network's top-1 accuracy on the rows, and `accuracy.compare`, by its name.
+
+    Top-1 accuracy by BANDS, in all, up to AT_MOST stones, and on a game's first rows.
+    """
     say(f"evaluating {len(players)} network{'s' if len(players) > 1 else ''} on {len(rows):,} rows")
     beside = {f"at most {stones}": rows.ply <= stones for stones in AT_MOST}
     beside[f"first {FIRST_ROWS} rows of a game"] = is_early(rows)
-    found = {}
+    top1, compared = Shares(), dict[str, Any]()
     for player in players:
-        same = agrees(rows, chosen_columns(player.predict, rows))
-        found[player.name] = by_stones(same, rows.ply, 1, BANDS)
-        found[player.name] |= {name: share(same[where], 1) for name, where in beside.items()}
-    return found
+        given = answers(player.predict, rows)
+        same = given.label == given.move
+        top1[player.name] = by_stones(same, rows.ply, 1, BANDS)
+        top1[player.name] |= {name: share(same[where], 1) for name, where in beside.items()}
+        compared[player.name] = compare(given, rows)
+    return top1, compared

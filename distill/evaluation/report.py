@@ -15,6 +15,7 @@ from distill.common.pictures import new_figure, picture, save_figure
 from distill.common.tables import table
 from distill.datasets.benchmark import HEADLINES
 from distill.evaluation.grading import GENERAL, METRICS, Summary
+from distill.game.rules import COLUMNS
 from distill.players.intervals import Estimate
 
 GRID = "#d9d9d9"
@@ -99,6 +100,30 @@ def by_stones(shares: Mapping[str, Mapping[str, Estimate]]) -> str:
     first = next(iter(shares.values()))
     rows = [[band, f"{first[band].units:,}", *(percent(one[band]) for one in shares.values())] for band in first]
     return table(["stones", "rows", *shares], rows)
+
+
+def against(compared: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+    """The sections on networks against labels, from `accuracy.compare` by the network's name."""
+    measured = {name: one for name, one in compared.items() if one}
+    rows = [
+        [name, f"{one['top2']:.1%}", f"{one['top3']:.1%}", f"{one['log_loss']:.3f}", _number(one["kappa"])]
+        for name, one in measured.items()
+    ]
+    page = [table(["network", "top-2", "top-3", "log loss", "Cohen's kappa"], rows)]
+    columns = [str(column + 1) for column in range(COLUMNS)]
+    for name, one in measured.items():
+        matrix = [
+            [label, *(f"{count:,}" for count in row)] for label, row in zip(columns, one["confusion"], strict=True)
+        ]
+        page += [f"### {name}: rows by the label (down) and by its column (across)", table(["label", *columns], matrix)]
+        for head, curve in one["calibration"].items():
+            cells = [[f"{share:.3f}" for share in pair] for pair in curve]
+            page += [f"### {name}: calibration of the {head}", table(["predicted", "observed"], cells)]
+    return page
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def in_percent(found: Sequence[Estimate]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:

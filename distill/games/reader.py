@@ -34,7 +34,7 @@ from distill.games.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_ST
 KINDS = (schema.GAMES, schema.PACKED_BOARDS)
 """The kinds of folders that can be read as games."""
 
-RAW = ("game_id", "current", "mask", "label", "ply")
+RAW = ("game_id", "current", "mask", "label", "ply", "outcome")
 """The columns of RawRows."""
 
 Columns = dict[str, NDArray[Any]]
@@ -77,7 +77,7 @@ class RawRows(Arrays):
     """Labelled positions in the orientation they were played in, one entry a row.
 
     game: int64 (N,), its number in its run.  current, mask: uint64 (N,).  label: int8 (N,), the majority vote.
-    ply: int8 (N,), stones on the board.
+    ply: int8 (N,), stones on the board.  outcome: int8 (N,), the game's result for the side to move.
     """
 
     game: NDArray[np.int64]
@@ -85,6 +85,7 @@ class RawRows(Arrays):
     mask: NDArray[np.uint64]
     label: NDArray[np.int8]
     ply: NDArray[np.int8]
+    outcome: NDArray[np.int8]
 
 
 # Runs -----------------------------------------------------------------------------------------------------------------

@@ -80,14 +80,18 @@ def test_a_saved_network_is_graded_in_its_modes(tmp_path, small_shapes, undrawn)
 
 def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path, capsys, undrawn):
     from distill.networks import saved
-    from distill.training import top1
+    from distill.training import accuracy
 
     write_games(tmp_path / "games", make_games(4, seed=1), identity=IDENTITY)
     network, folder = str(provenance.shipped("models/reference/pillar")), str(tmp_path / "games")
-    found = run([folder, network, *QUICK, "--boards", "1", "--sets", "midgame"], tmp_path / "out")["top1"][folder]
-    shares = found[network]  # graded without the solver
+    found = run([folder, network, *QUICK, "--boards", "1", "--sets", "midgame"], tmp_path / "out")
+    shares = found["top1"][folder][network]  # graded without the solver
     rows = reader.raw_rows([Path(folder)], None, 0.0)
-    agreed = top1.agrees(rows, top1.chosen_columns(saved.load(Path(network)), rows))  # as train measures it
+    given = accuracy.answers(saved.load(Path(network)), rows)  # as train measures it
+    agreed = given.label == given.move
+    assert found["teacher"][folder][network] == accuracy.compare(given, rows)
+    page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert f"### {network}: calibration of the value" in page
     assert (shares["all"]["mean"], shares["all"]["units"]) == (pytest.approx(agreed.mean()), len(rows))
     early = np.concatenate([np.arange((rows.game == game).sum()) < 19 for game in range(4)])
     assert 0 < early.sum() < len(rows)

@@ -103,7 +103,12 @@ def test_no_search_draws_as_another_one_or_as_the_run_did(rows, monkeypatch):
 
 def test_the_ceiling_is_1_where_a_win_is_on_the_board_and_lower_elsewhere(rows):
     current, mask = bits(parse_board(WON_AT_ONCE))
-    numbers = {"game": np.zeros(1, np.int64), "label": np.array([1], np.int8), "ply": np.array([6], np.int8)}
+    numbers = {
+        "game": np.zeros(1, np.int64),
+        "label": np.array([1], np.int8),
+        "ply": np.array([6], np.int8),
+        "outcome": np.ones(1, np.int8),
+    }
     row = RawRows(current=current, mask=mask, **numbers)
     assert noise_ceiling(row, UctSettings(simulations=200), seed=0).mean == 1, "the win is seen whatever the noise"
     noisy = noise_ceiling(rows, SETTINGS, seed=0)

@@ -5,6 +5,7 @@
 * Teacher and grader never meet: `generate`, `prepare` and `train` do not reach `players/` or `evaluation/`.
 * Only `networks/`, `training/` and `exporters/` import TensorFlow or Keras when a module is loaded; elsewhere a
   function does.
+* Every dependency of the package is imported by it, scikit-learn only by the functions that measure.
 * Importing `distill.generate` leaves `tensorflow` and `keras` out of the process.
 * Nothing is imported by a computed name except where listed, so this walk sees everything.
 * The package knows no experiment; experiments import the package and nothing else of the checkout.
@@ -12,8 +13,10 @@
 """
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -147,6 +150,18 @@ def test_only_packages_of_networks_import_tensorflow_or_keras_when_a_module_is_l
 def test_a_command_that_trains_nothing_loads_no_network(command):
     loaded = {command, *PROJECT.reaches(command, at_load_only=True)}
     assert not {module for module in loaded if PROJECT.tensor_imports(module, at_load_only=True)}
+
+
+def test_every_dependency_is_imported():
+    project = tomllib.loads((PACKAGE.with_name("pyproject.toml")).read_text(encoding="utf-8"))["project"]
+    named = {re.split("[><=]", dependency)[0] for dependency in project["dependencies"]}
+    imported = {entry.name.split(".")[0] for entries in PROJECT.imports.values() for entry in entries}
+    assert {name for name in named if {"scikit-learn": "sklearn"}.get(name, name) not in imported} == set()
+
+
+@pytest.mark.parametrize("module", sorted(PROJECT.files))
+def test_scikit_learn_is_not_loaded_with_a_module(module):
+    assert not [entry for entry in PROJECT.imports[module] if entry.at_load and entry.name.startswith("sklearn")]
 
 
 def test_importing_generate_leaves_tensorflow_and_keras_out():

@@ -1,0 +1,129 @@
+"""How well a network predicts the teacher's labels, over raw rows in the orientation in which they were played.
+
+The rows are those of `validation.validation_rows`. A packed board counts as a game of one row; its label is the column
+with most visits.
+
+    top1_all       = share of all rows whose label is the argmax of the masked logits
+    top1_unseen    = the same over rows whose board is in the training table in no orientation
+    top1_first_19  = the same over the first 19 rows of each game
+    teacher        = over all rows: top-2 and top-3 accuracy, log loss, Cohen's kappa, confusion matrix, calibration
+
+On a board that is its own mirror a column and its mirror image count as the same answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from distill.datasets import batching, validation
+from distill.game import encoding, rules
+from distill.games import reader
+
+if TYPE_CHECKING:
+    from distill.networks.predict import Predict
+
+
+FIRST_ROWS = 19
+"""Rows of a game that are also counted separately: about the length of the published system's games."""
+
+AT_ONCE = 1 << 16
+"""Boards evaluated per call: their arrays take 50 MB."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """A network's answers on N rows, beside the rows' labels.
+
+    move: int32 (N,), the network's column.  policy: float32 (N, 7).  value: float32 (N,); None without a value head.
+    label: int64 (N,), the teacher's column. On a board that is its own mirror the teacher may have chosen the mirror
+    image of the same move, so the label is the network's column there if that is either of the two.
+    """
+
+    move: NDArray[np.int32]
+    policy: NDArray[np.float32]
+    value: NDArray[np.float32] | None
+    label: NDArray[np.int64]
+
+
+def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples) -> dict[str, Any]:
+    """The three shares, the rows behind each, and `compare`; a share over no rows is None."""
+    from sklearn.metrics import accuracy_score  # not at the top, because it takes a second
+
+    given = answers(predict, rows)
+    unseen = ~validation.seen(training, rows.current, rows.mask)
+    chosen = {"all": np.ones(len(rows), np.bool_), "unseen": unseen, f"first_{FIRST_ROWS}": is_early(rows)}
+    shares = {
+        f"top1_{name}": float(accuracy_score(given.label[where], given.move[where])) if where.any() else None
+        for name, where in chosen.items()
+    }
+    counts = {f"rows_{name}": int(where.sum()) for name, where in chosen.items()}
+    return {**shares, **counts, "teacher": compare(given, rows)}
+
+
+def answers(predict: Predict, rows: reader.RawRows) -> Answers:
+    """The network's answers; equal boards are evaluated once."""
+    boards, inverse = np.unique(np.stack([rows.current, rows.mask], axis=1), axis=0, return_inverse=True)
+    # One part at least, so that there are arrays also without a row.
+    parts = [boards[first : first + AT_ONCE] for first in range(0, max(len(boards), 1), AT_ONCE)]
+    outputs = [predict(encoding.boards(part[:, 0], part[:, 1])) for part in parts]
+    found = {name: np.concatenate([output[name] for output in outputs])[inverse.reshape(-1)] for name in outputs[0]}
+    label = rows.label.astype(np.int64)
+    mirrored = rules.COLUMNS - 1 - label
+    folded = rules.is_own_mirror(rows.current, rows.mask) & (found["move"] == mirrored)
+    return Answers(
+        move=found["move"],
+        policy=found["policy"],
+        value=found.get("value"),
+        label=np.where(folded, mirrored, label),
+    )
+
+
+def compare(given: Answers, rows: reader.RawRows) -> dict[str, Any] | None:
+    """The network's answers compared with the teacher's labels and with the results of the games; None without rows.
+
+    `top2` and `top3`: shares of labels among the network's two and three likeliest columns. `log_loss`: of the policy,
+    in nats. `kappa`: Cohen's, None where there is one column only. `confusion`: rows by the label (first index) and the
+    network's column (second). `calibration`: pairs of predicted and observed shares, by bins of the prediction. The
+    policy predicts with the probability of its likeliest column that the teacher chose it; the value v predicts with
+    (v + 1) / 2 the mean score, a draw being half a win.
+    """
+    from sklearn.calibration import calibration_curve
+    from sklearn.metrics import cohen_kappa_score, confusion_matrix, log_loss, top_k_accuracy_score
+
+    if not len(rows):
+        return None
+    columns = np.arange(rules.COLUMNS)
+
+    def curve(happened: ArrayLike, predicted: ArrayLike) -> list[list[float]]:
+        observed, mean = calibration_curve(happened, predicted, pos_label=True, n_bins=10)
+        return np.stack([mean, observed], axis=1).tolist()
+
+    calibration = {"policy": curve(given.label == given.move, given.policy.max(axis=1))}
+    if given.value is not None:
+        # Each row twice: a win happens twice, a draw once, a loss never.
+        scores = np.concatenate([rows.outcome > 0, rows.outcome >= 0])
+        calibration["value"] = curve(scores, np.tile((given.value + 1) / 2, 2))
+    several = len(np.unique([given.label, given.move])) > 1
+    return {
+        **{f"top{k}": float(top_k_accuracy_score(given.label, given.policy, k=k, labels=columns)) for k in (2, 3)},
+        "log_loss": float(log_loss(given.label, given.policy, labels=columns)),
+        "kappa": float(cohen_kappa_score(given.label, given.move)) if several else None,
+        "confusion": confusion_matrix(given.label, given.move, labels=columns).tolist(),
+        "calibration": calibration,
+    }
+
+
+def is_early(rows: reader.RawRows) -> NDArray[np.bool_]:
+    """bool (N,): whether a row is among the FIRST_ROWS of its game; `rows` hold whole games, in the order played.
+
+    Several runs may number their games alike, so a game also ends where the number of stones does not increase.
+    """
+    begins = np.ones(len(rows), np.bool_)
+    begins[1:] = (rows.game[1:] != rows.game[:-1]) | (rows.ply[1:] <= rows.ply[:-1])
+    number = np.arange(len(rows))
+    early: NDArray[np.bool_] = number - np.maximum.accumulate(np.where(begins, number, 0)) < FIRST_ROWS
+    return early
