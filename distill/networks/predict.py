@@ -1,7 +1,8 @@
 """`predict(boards)`: what a network is to its callers, whichever runtime computes it.
 
 It maps int8 boards (B, 6, 7), or one (6, 7), to NumPy arrays by name, as the README of an exported model lists them:
-logits (B, 7) with -1e9 on full columns, policy (B, 7), move int32 (B,), and value (B,) where there is that head.
+logits (B, 7) with -1e9 on full columns, policy (B, 7), move int32 (B,), and value (B,) where there is that head. The
+move on one board is an int.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from distill.common import OutputError, UserError, first_line
 from distill.game import outputs
 from distill.game.rules import COLUMNS, ROWS
 
-Outputs: TypeAlias = dict[str, NDArray[Any]]
+Outputs: TypeAlias = dict[str, Any]
 Predict: TypeAlias = Callable[[ArrayLike], Outputs]
 
 CHUNK = 4096
@@ -59,6 +60,8 @@ def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "", checks:
         # Split what is too large for one call, and join the outputs.
         pieces = [evaluate(batch[start : start + CHUNK]) for start in range(0, len(batch), CHUNK)]
         joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        return joined if given.ndim == 3 else {name: array[0] for name, array in joined.items()}
+        if given.ndim == 3:
+            return joined
+        return {name: array[0] for name, array in joined.items()} | {"move": int(joined["move"][0])}
 
     return predict

@@ -56,7 +56,7 @@ def load_pretrained(name: str | Path = "pillar") -> Pretrained:
 
         predict = distill.load_pretrained("pillar")
         found = predict(board)  # int8 (6, 7), or (B, 6, 7): row 0 on top, +1 the side to move, -1 the other, 0 empty
-        found["move"]           # the column; also "policy", "logits" and, if there is that head, "value"
+        found["move"]           # the column, an int for one board; also "policy", "logits" and perhaps "value"
 
     `predict` raises ValueError for what is no board, and says how to convert it. With equally many stones of both sides
     it cannot tell whose turn it is. From Kaggle's observation, from columns 1-7, and from row 0 at the bottom:
@@ -84,6 +84,8 @@ def load(folder: Path, for_search: bool = False, int8: bool = False) -> Predict:
     """
     if file := onnx_to_run(folder, int8):
         return _load_onnx(file, checks=not for_search)
+    if folder.is_file() and folder.suffix not in (".keras", ".onnx"):
+        raise UserError(f"{folder}: not a .keras or .onnx file; name one, or the folder of an export or a run")
     if folder.suffix == ".onnx":
         raise UserError(f"{folder}: needs ONNX Runtime; to install it: {provenance.install_line('onnx')}")
     start_backend()

@@ -43,6 +43,7 @@ def test_what_is_no_board_is_refused_and_what_the_examples_hold_is_not(onnx_runt
     for example in json.loads((REFERENCE / "cnn" / "saved_model" / "examples.json").read_text()):
         found = network(example["board"])
         np.testing.assert_allclose(found["policy"], example["policy"], atol=2e-5)
+        assert type(found["move"]) is int  # Kaggle's runner refuses a NumPy integer
     assert found["move"] == -1, "the last is full"
     won = encoding.boards(*bits(rules.from_moves("1212121")))
     assert network(won)["policy"].sum() == pytest.approx(1)
@@ -153,5 +154,9 @@ def test_a_file_that_cannot_be_loaded_is_one_line(tmp_path, monkeypatch):
         patch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else find(name))
         with pytest.raises(UserError, match=r"model\.onnx: needs ONNX Runtime; to install"):
             pretrained.load(file)
+    for name in ("model.tflite", "model"):
+        (tmp_path / name).write_bytes(b"TFL3")
+        with pytest.raises(UserError, match=rf"{name}: not a \.keras or \.onnx file; name one, or the folder of an"):
+            distill.load_pretrained(tmp_path / name)
     with pytest.raises(UserError, match=r"nobody: no such path, and no network of that name; .*reference/pillar"):
         distill.load_pretrained("nobody")
