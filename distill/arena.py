@@ -84,7 +84,8 @@ def _play(config: ArenaConfig) -> tuple[str, dict[str, Any]]:
     if 10 * found.distinct_games < 9 * found.games:
         print("many games are the same, so the intervals, which assume independent games, are too narrow")
     best = found.standings[0]
-    return f"{best.player} is first with {tournament.percent(best.score)} of the points", dataclasses.asdict(found)
+    result = {"networks": names.evaluated(config.players)} | dataclasses.asdict(found)
+    return f"{best.player} is first with {tournament.percent(best.score)} of the points", result
 
 
 main = cli.Command("arena", ArenaConfig, run, PRESETS, resumes=False)

@@ -19,7 +19,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from distill.common import cli, cores, file_hash, run_folder, write_atomically
+from distill.common import cli, cores, run_folder, write_atomically
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, labels, report
 from distill.evaluation.grading import Summary
@@ -95,7 +95,7 @@ def run(config: EvaluateConfig) -> str:
         executors.on_cluster(config.cluster).check()
     made = (name for name in config.players if Path(name) not in of_games)
     players = [names.make(name, config.workers, cluster=config.cluster) for name in made]
-    metrics["networks"] = _networks(config.players)
+    metrics["networks"] = names.evaluated([player.name for player in players])
     summaries, line = _grade_players(config, players, metrics, page)
     last.append(line)
     for folder in of_games:
@@ -114,13 +114,6 @@ def _opened(config: EvaluateConfig) -> AbstractContextManager[run_folder.Run]:
     return run_folder.opened(
         config.out, "evaluation", settings, settings=settings, files=FILES, restart=True, wait=True
     )
-
-
-def _networks(players: Sequence[str]) -> dict[str, str]:
-    """SHA-256 of each player's `.keras` file where it has one: a model card takes the grades of that file alone."""
-    found = {name: finding.find(network) for name in players if (network := names.parse(name).network)}
-    files = {name: place if place.is_file() else place / finding.BEST for name, place in found.items() if place}
-    return {name: file_hash(file) for name, file in files.items() if file.is_file()}
 
 
 def _grade_players(

@@ -77,19 +77,25 @@ def run(config: WalkConfig) -> str:
     if config.replies == "best":
         check_installed()
     walk.player(config.player[0])  # a network that cannot be loaded shows before anything is deleted
-    who = {"player": config.player[0], "replies": config.replies, "identity": identity(config.player[0])}
+    name, networks = config.player[0], names.evaluated(config.player, fast=True)
+    who = {"player": name, "replies": config.replies, "identity": identity(name), "networks": networks}
     best = config.replies == "best"
     with run_folder.opened(
-        out, f"walk against {config.replies} replies", who, settings=cli.as_json(config), files=() if best else LAYERS,
+        out,
+        f"walk against {config.replies} replies",
+        who,
+        settings=cli.as_json(config),
+        files=() if best else LAYERS,
         restart=config.restart or best,
-    ) as folder:  # fmt: skip
+    ) as folder:
         stones = (folder.result or {}).get("last_stones", 0)
         if stones > config.most_stones:
             raise UserError(f"{out}: holds a walk up to {stones} stones; name another --out, or add --restart")
         folder.begin()
         walked, line = (_best if best else _all)(config, out)
         folder.finish(walked)
-    return f"{config.player[0]} moving first, {line} · {out}"
+    of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())
+    return f"{name}{of} moving first, {line} · {out}"
 
 
 def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:

@@ -143,7 +143,9 @@ def _grades(folder: Path) -> dict[str, Any] | None:
             graded = _mapping(_mapping(player).get("sets"))
             sets = {each: graded[each] for each in HEADLINES if _has_shares(graded.get(each))}
             # A network with a search has a name with @, and its grades are not those of the network.
-            if sets and "@" not in name and _mapping(networks.get(name)).get("network_sha256") == file_hash(network):
+            graded_file = _mapping(networks.get(name))
+            is_this = graded_file.get("network_sha256") == file_hash(network) and graded_file.get("precision") != "int8"
+            if sets and "@" not in name and is_this:
                 return {"player": name, "half": str(benchmark.get("half")), "sets": sets}
     return None
 

@@ -30,8 +30,5 @@ class Facts:
     @classmethod
     def read(cls, folder: Path) -> Facts:
         """The facts of the network whose exported files are in a folder; a value of another type counts as unknown."""
-        stored, types = (
-            read_object(folder / FACTS),
-            {name: get_args(hint) for name, hint in get_type_hints(cls).items()},
-        )
-        return cls(**{name: value for name, value in stored.items() if type(value) in types.get(name, ())})
+        stored, hints = read_object(folder / FACTS), get_type_hints(cls)
+        return cls(**{name: value for name, value in stored.items() if type(value) in get_args(hints.get(name))})

@@ -7,6 +7,7 @@ always a path. A `Path` is never a name.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import zipfile
@@ -122,6 +123,19 @@ def served_in(path: Path) -> Path:
     folders = (path, path / "1", path / PUBLISHED / "1")
     served = (folder for folder in folders if (folder / "saved_model.pb").is_file() and is_current(path))
     return next(served, None) or network_in(path)
+
+
+def precision(file: Path) -> str:
+    """The arithmetic of a network's file: float32, bfloat16 or int8.
+
+    An ONNX file in 8 bits has nodes that quantize, a `.keras` file names the type of its layers, and a SavedModel
+    computes as the network next to it.
+    """
+    if file.suffix == ".onnx":
+        return "int8" if b"QuantizeLinear" in file.read_bytes() else "float32"
+    network = file.parent.parent / BEST if file.is_dir() else file
+    with zipfile.ZipFile(network) if network.is_file() else contextlib.nullcontext() as archive:
+        return "bfloat16" if archive and b"bfloat16" in archive.read("config.json") else "float32"
 
 
 def model_name(file: Path) -> str:

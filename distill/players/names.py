@@ -24,7 +24,7 @@ import functools
 import hashlib
 import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from distill.common import file_hash, plugins, shortened
 from distill.mcts import compiling
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, MOST_SOLVER_SIMULATIONS, UctSettings
 from distill.networks import finding
+from distill.networks.facts import Facts
 from distill.networks.pretrained import onnx_in
 from distill.players import levels, network
 from distill.players.player import Player, RandomPlayer, as_player
@@ -178,7 +179,7 @@ def identity(name: str) -> list[str]:
     known = [name]
     if name in LEVELS:
         known.append(repr(levels.named(name)))
-    base = parse(levels.base_name(name) if name in LEVELS else name)
+    base = _base(name)
     if base.simulations:
         known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
     if base.custom:
@@ -190,14 +191,44 @@ def identity(name: str) -> list[str]:
 
 def network_of(name: str) -> Path | None:
     """The path of a player's network; None for players without one."""
-    network = parse(levels.base_name(name) if name in LEVELS else name).network
+    network = _base(name).network
     return finding.find(network) if network else None
+
+
+def _base(name: str) -> Name:
+    """The parts of a player's name, of a level's those of the player whose policy it changes."""
+    return parse(levels.base_name(name) if name in LEVELS else name)
+
+
+def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[str, Any]]:
+    """For a record: what is evaluated for each of these players that has a network, by the player's name.
+
+    `file` is its path in the network's folder, `sha256` its hash, `precision` float32, bfloat16 or int8, and
+    `network_sha256` the hash of the `.keras` file that it is or was exported from; None: unknown. `fast` as `make`
+    takes it.
+    """
+    records = {}
+    for name in players:
+        if path := network_of(name):
+            file = network.file_of(path, _base(name).simulations, fast=fast)
+            records[shown(name)] = {
+                "file": file.name if file == path else file.relative_to(path).as_posix(),
+                "sha256": _hash(file),
+                "precision": finding.precision(file),
+                "network_sha256": _hash(file) if file.suffix == ".keras" else Facts.read(file.parent).network_sha256,
+            }
+    return records
 
 
 def _network_hash(path: Path) -> str:
     """SHA-256 of the trained network, which stays when its export is rewritten, or else of the exported files."""
-    for file in (path, path / finding.BEST, onnx_in(path)):
-        if file and file.is_file():
-            return file_hash(file)
-    files = sorted(file for file in path.rglob("*") if file.is_file())  # a SavedModel alone
+    files = (file for file in (path, path / finding.BEST, onnx_in(path)) if file and file.is_file())
+    return _hash(next(files, path))
+
+
+def _hash(path: Path) -> str:
+    """SHA-256 of a file, or of the hashes of the files in a folder, such as a SavedModel."""
+    if path.is_file():
+        return file_hash(path)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
     return hashlib.sha256("".join(map(file_hash, files)).encode()).hexdigest()

@@ -32,17 +32,24 @@ def load(name: str, folder: Path, mode: str, simulations: int, *, fast: bool) ->
 
     Raises DataError for a folder without a model, and UserError where a search lacks the value head that it needs.
     """
-    if fast and pretrained.onnx_to_run(folder):
-        return with_predict(name, pretrained.load(folder, for_search=bool(simulations)), mode, simulations)
+    file = file_of(folder, simulations, fast=fast)
+    if file.suffix == ".onnx":
+        return with_predict(name, pretrained.load(file, for_search=bool(simulations)), mode, simulations)
     networks.start_backend(aloud=True)
     from distill.networks import saved
 
     if not simulations:
-        return NetworkPlayer(name=name, predict=saved.load(folder), mode=mode)
+        return NetworkPlayer(name=name, predict=saved.load(file), mode=mode)
     from distill.networks.evaluator import NetworkEvaluator  # the fast kernels
 
-    evaluate = NetworkEvaluator(saved.load_core(finding.network_in(folder)))
+    evaluate = NetworkEvaluator(saved.load_core(file))
     return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
+
+
+def file_of(path: Path, simulations: int, *, fast: bool) -> Path:
+    """What `load` evaluates for the network at a path: an ONNX or `.keras` file, or the folder of a SavedModel."""
+    onnx = pretrained.onnx_to_run(path) if fast else None
+    return onnx or (finding.network_in(path) if simulations else finding.served_in(path))
 
 
 def with_predict(name: str, predict: Predict, mode: str, simulations: int) -> Player:

@@ -24,7 +24,7 @@ from distill.evaluation import grading
 from distill.networks.pretrained import onnx_in
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
-from distill.players.names import identity, network_of
+from distill.players.names import evaluated, identity, network_of
 from distill.players.player import Player, seeds_for
 
 GetPlayer = Callable[[str], Player]
@@ -68,7 +68,7 @@ def met(
         points = pair_points(play_games([player(one), player(other)], pairings, seed), pairings, 2)
         return [[float(each[0, 1]), float(each[1, 0])] for each in points]
 
-    return _kept(folder / f"{_file(one)}--{_file(other)}.json", key, play)
+    return _kept(folder / f"{_file(one)}--{_file(other)}.json", key, [one, other], play)
 
 
 def graded(
@@ -82,7 +82,7 @@ def graded(
         shares = grading.by_set(chosen, grading.grade(player(name), chosen, seed))[chosen.sets[0]]
         return {metric: asdict(share) for metric, share in shares.items()} | {"boards": len(chosen)}
 
-    return _kept(folder / f"{_file(name)}.json", [identity(name), digest, seed], grade)
+    return _kept(folder / f"{_file(name)}.json", [identity(name), digest, seed], [name], grade)
 
 
 def time_alone(name: str, player: GetPlayer, boards: GradedBoards, folder: Path) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def time_alone(name: str, player: GetPlayer, boards: GradedBoards, folder: Path)
                 break
         return {"ms": 1000 * statistics.median(spent[1:]), "processor": processor()}  # the first one gets ready
 
-    return _kept(folder / f"{_file(name)}.json", [identity(name)], measure)
+    return _kept(folder / f"{_file(name)}.json", [identity(name)], [name], measure)
 
 
 def rows(
@@ -149,12 +149,12 @@ def processor() -> str:
     return name[1] if name else platform.machine()
 
 
-def _kept(file: Path, key: Any, measure: Callable[[], Any]) -> Any:
+def _kept(file: Path, key: Any, players: Sequence[str], measure: Callable[[], Any]) -> Any:
     """What the file holds under this key, or else a fresh measurement, left there."""
     wanted = hashlib.sha256(canonical_json(key).encode()).hexdigest()
     stored = read_object(file)
     if stored.get("key") != wanted:
-        stored = {"key": wanted, "found": measure()}
+        stored = {"key": wanted, "networks": evaluated(players, fast=True), "found": measure()}
         write_json(file, stored)
     return stored["found"]
 

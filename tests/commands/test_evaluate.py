@@ -74,8 +74,9 @@ def test_a_saved_network_is_graded_in_its_modes(tmp_path, small_shapes, undrawn)
     metrics = run([str(tmp_path), f"{tmp_path}@sample", *QUICK[:-1], "3"], tmp_path / "out")
     policy, sample = metrics["players"].values()
     assert policy["sets"] != sample["sets"]
-    hashes = evaluate._networks([str(tmp_path), str(tmp_path / "best.keras")])
-    assert [*hashes.values()] == [file_hash(tmp_path / "best.keras")] * 2
+    for network in metrics["networks"].values():
+        assert (network["file"], network["precision"]) == ("best.keras", "float32")
+        assert network["sha256"] == network["network_sha256"] == file_hash(tmp_path / "best.keras")
 
 
 def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path, capsys, undrawn):

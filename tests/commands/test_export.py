@@ -161,7 +161,7 @@ def run_folder(folder):
     share = {"mean": 0.5, "low": 0.4, "high": 0.6, "units": 5000}
     sets = {name: {"optimal": share, "outcome": {**share, "mean": 0.55}} for name in ("midgame", "heldout", "trap-set")}
     grades = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): {"sets": sets}}}
-    grades["networks"] = {str(folder): {"network_sha256": file_hash(folder / "best.keras")}}
+    grades["networks"] = {str(folder): {"network_sha256": file_hash(folder / "best.keras"), "precision": "float32"}}
     games = {"games": 5000, "rows": 143_002, "settings": {"simulations": 10_000, "votes": 3}}
     for file, content in {
         folder / "config.json": {"arch": "cnn"},
@@ -222,6 +222,8 @@ def test_grades_of_another_network_and_damaged_facts_are_left_out(tmp_path):
     for name, value in (("players", []), ("players", {str(folder): {"sets": {"midgame": [1]}}}), ("networks", "")):
         report.write_text(json.dumps(whole | {name: value}))
         assert Results.read(folder).grades is None
+    report.write_text(json.dumps(whole).replace("float32", "int8"))
+    assert Results.read(folder).grades is None, "they are another file's"
     report.write_text(json.dumps(whole))
     assert Results.read(folder).grades
     (folder / "best.keras").write_bytes(b"trained again")

@@ -19,6 +19,7 @@ import pytest
 from helpers import REFERENCE, state
 
 from distill import walk as command
+from distill.common import read_object
 from distill.evaluation import walk
 from distill.game import rules
 from distill.game.rules import EMPTY, Position
@@ -194,6 +195,8 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(tm
     assert command.main(["pillar", *flags]) == 0
     printed = capsys.readouterr().out
     assert "up to 4 stones, not complete: 57 positions" in printed
+    assert "pillar (saved_model/model.onnx, float32) moving first" in printed
+    assert read_object(tmp_path / "walk.json")["networks"]["pillar"]["precision"] == "float32"
     before = state(tmp_path)
     assert command.main(["random", *flags]) == 1
     assert "holds another walk ({'player': 'pillar'" in capsys.readouterr().err
