@@ -4,6 +4,7 @@
 - measured pairs are kept, also after an interruption; other settings are measured again;
 - a rating is the arena's for the same games, with `random` at 0;
 - a page without markers is refused before anything is played, and the text around the table stays;
+- the shipped measurements are those that the ladder asks for, and give the shipped table;
 - in the shipped table the levels are in order, and their intervals apart.
 """
 
@@ -16,7 +17,7 @@ import pandas as pd
 import pytest
 
 from distill import arena
-from distill.common import Interrupted, provenance
+from distill.common import Interrupted, provenance, read_object
 from distill.players.names import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure
@@ -87,6 +88,24 @@ def test_a_page_without_markers_and_players_that_cannot_be_ranked_are_refused(he
     assert text.startswith("# Ours\n")
     assert text.endswith("\n\nAfter it.\n")
     assert "old" not in text
+
+
+def test_the_shipped_measurements_are_those_of_the_ladder_and_give_its_table():
+    """A pair that is no longer asked for would move ratings where somebody reads the folder."""
+    config = ladder.PlayersConfig()
+    kinds = ("pairs", "grades", "times")
+    pairs, grades, times = ({file.stem: read_object(file) for file in (config.out / kind).glob("*")} for kind in kinds)
+    asked = {f"{measure._file(one)}--{measure._file(other)}": (one, other) for one, other in config.pairs()}
+    assert pairs.keys() == asked.keys()
+    assert grades.keys() == times.keys() == set(map(measure._file, config.players))
+    met = {asked[name]: record["found"] for name, record in pairs.items()}
+    shares, speeds = ({name: kind[measure._file(name)]["found"] for name in config.players} for kind in (grades, times))
+    rows = measure.rows(config.players, met, speeds, shares, config.seed)
+    table = pd.read_csv(provenance.checkout() / "docs" / "benchmark.csv")
+    assert [row.player for row in rows] == table.player.tolist()
+    assert table.elo.to_numpy() == pytest.approx([row.elo.mean for row in rows], abs=1e-4)
+    assert grades["pillar-large"]["networks"]["pillar-large"]["precision"] == "float32"
+    assert grades["uct-100"]["networks"] == {}
 
 
 def test_the_shipped_table_shows_the_levels_apart():
