@@ -6,10 +6,12 @@ import ast
 import importlib
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import distill
-from distill.common import streams
+from distill.common import boundary
 
 COMMANDS = (
     "generate", "inspect", "prepare", "train", "evaluate",
@@ -30,13 +32,19 @@ def _first_line(file: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    return streams.guarded(lambda: _run(words or ["--help"], own=arguments is None))
+    name, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    own = arguments is None
+    return boundary.guarded(partial(_run, name, rest, own), f"distill {name}", rest, ends_process=own)
 
 
-def _run(words: list[str], own: bool) -> int:
+def start(command: str) -> NoReturn:
+    """Run `python -m distill.COMMAND`: its module calls this before its imports, which take a second."""
+    sys.argv.insert(1, command)
+    raise SystemExit(main())
+
+
+def _run(name: str, rest: list[str], own: bool) -> int:
     """Run one command with the words of this process (`own`) or of a caller."""
-    name, *rest = words
     if name in ("-h", "--help"):
         about = _first_line(Path(distill.__file__))
         print(f"{about}\n\nusage: distill COMMAND [flags]      distill COMMAND --help lists the flags\n")

@@ -13,6 +13,11 @@ against it are games that the player began. `distill walk` lists the moves that 
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("arena")
+
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +94,3 @@ def _play(config: ArenaConfig) -> tuple[str, dict[str, Any]]:
 
 
 main = cli.Command("arena", ArenaConfig, run, PRESETS, resumes=False)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

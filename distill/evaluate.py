@@ -11,6 +11,11 @@ a record, `report.md` and its plot; on the screen, a table. Metrics are defined 
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("evaluate")
+
 import os.path
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -154,6 +159,3 @@ def _compare_labels(folder: Path, players: Sequence[Player], metrics: dict[str, 
 
 
 main = cli.Command("evaluate", EvaluateConfig, run, PRESETS, resumes=False)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

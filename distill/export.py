@@ -13,6 +13,11 @@ that any file host can serve, with all of the networks (`exporters/static_page.p
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("export")
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +108,3 @@ def _ships(model: str, network: Path) -> bool:
 
 
 main = cli.Command("export", ExportConfig, run, PRESETS, resumes=False)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -10,6 +10,11 @@ Started again, it resumes; more `--games` extend a finished run. `--cluster` pla
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("generate")
+
 import dataclasses
 import time
 from dataclasses import dataclass
@@ -115,6 +120,3 @@ def _make(config: GenerateConfig, plan: shards.Plan, storage: Storage) -> list[S
 
 
 main = cli.Command("generate", GenerateConfig, run, PRESETS)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -13,6 +13,11 @@ the sample again where it can (`evaluation/labels.py`).
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("inspect")
+
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -134,6 +139,3 @@ def _quality(columns: reader.Columns, metadata: Mapping[str, Any], config: Inspe
 
 
 main = cli.Command("inspect", InspectConfig, run, PRESETS, resumes=False)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

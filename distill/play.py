@@ -11,6 +11,11 @@ as a move string, which `--moves` reads.
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("play")
+
 import secrets
 from dataclasses import dataclass
 from typing import Literal
@@ -55,6 +60,3 @@ def run(config: PlayConfig) -> str:
 
 
 main = cli.Command("play", PlayConfig, run, PRESETS)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

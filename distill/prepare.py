@@ -10,6 +10,11 @@ too, here, in `train` and in `inspect`.
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("prepare")
+
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +91,3 @@ def report(counts: dict[str, Any]) -> str:
 
 
 main = cli.Command("prepare", PrepareConfig, run, PRESETS, resumes=False)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -20,6 +20,11 @@ interruption.
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("reinforce")
+
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -84,6 +89,3 @@ def _result(out: Path, metrics: dict[str, Any]) -> str:
 
 
 main = cli.Command("reinforce", ReinforceConfig, run, PRESETS)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -18,6 +18,11 @@ interrupted run. `--games-only` writes a folder of games and trains nothing.
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("selfplay")
+
 import dataclasses
 import os
 from pathlib import Path
@@ -100,6 +105,3 @@ def _only_play(config: SelfPlayConfig) -> str:
 
 
 main = cli.Command("selfplay", SelfPlayConfig, run, PRESETS)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -10,6 +10,11 @@ your own (`players/player.py`). Out: the page and the API on 127.0.0.1, which on
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("serve")
+
 import errno
 import ipaddress
 import os
@@ -139,6 +144,3 @@ class _Command(cli.Command[ServeConfig]):
 
 
 main = _Command("serve", ServeConfig, run, PRESETS, resumes=False)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -11,6 +11,11 @@ with the settings and, once the run is finished, its result. The same command re
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("train")
+
 import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -255,6 +260,3 @@ def _result(out: Path, metrics: Mapping[str, Any]) -> str:
 
 
 main = cli.Command("train", TrainConfig, run, PRESETS)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -14,6 +14,11 @@ batches of fixed size, so that a move does not depend on the rest of the batch.
 
 from __future__ import annotations
 
+from distill.__main__ import start
+
+if __name__ == "__main__":
+    start("walk")
+
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +142,3 @@ def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
 
 
 main = cli.Command("walk", WalkConfig, run, PRESETS)
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -13,8 +13,8 @@ the last line printed:
 
 Precedence: default < `--preset` < `--config file` < flag. A preset's value may be a function of all other settings.
 
-Exit codes: 0 success; 2 a wrong flag value; 1 data or environment (one line); 130 or 143 after Ctrl-C or SIGTERM, with
-the command that resumes.
+Exit codes: 0 success; 2 a wrong flag value; 1 data or environment (one line); 130, 143 or 129 after Ctrl-C, SIGTERM or
+a closed terminal, with the command that resumes (`boundary.py`).
 """
 
 from __future__ import annotations
@@ -23,21 +23,17 @@ import argparse
 import dataclasses
 import inspect
 import json
-import shlex
 import shutil
-import signal
 import sys
 import textwrap
-import threading
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
-from distill.common import streams
-from distill.common.errors import Interrupted, UserError, first_line
-from distill.common.machine import lacks_memory
+from distill.common import boundary
 from distill.common.settings import (  # commands call them cli.setting and so on
     GROUPS,
     Settings,
@@ -244,53 +240,14 @@ class Command(Generic[Config]):
     def __call__(self, arguments: Sequence[str] | None = None) -> int:
         """Parse, run and report; the default words are those of this process."""
         words = list(sys.argv[1:] if arguments is None else arguments)
-        return streams.guarded(lambda: self._call(words, ends_process=arguments is None))
+        name, ends = f"{self.package} {self.stage}", arguments is None
+        call = partial(self._call, name, words)
+        return boundary.guarded(call, name, words, resumes=self.resumes, ends_process=ends)
 
-    def _call(self, words: list[str], ends_process: bool) -> int:
-        name = f"{self.package} {self.stage}"
+    def _call(self, name: str, words: list[str]) -> int:
         try:
             config = parse(self.config_class, words, self.presets, prog=name)
         except SystemExit as stop:
             return int(stop.code or 0)
-        # Python delivers signals to the main thread only; in another thread they are the caller's.
-        numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-        previous = {number: signal.signal(number, _interrupt) for number in numbers}
-        try:
-            print(self.run(config), flush=True)
-            return 0
-        except Interrupted as stop:
-            for number in previous:  # cleaning up takes seconds: a second signal must not interrupt it
-                signal.signal(number, signal.SIG_IGN)
-            if ends_process:  # the signals stay ignored while Python exits
-                previous.clear()
-            # A restart that has begun must be resumed, not begun again; whether it has, the user sees.
-            again = [word for word in words if word != "--restart"]
-            command = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again, *stop.words])
-            todo = "resume" if self.resumes else "start again"
-            todo += " (with --restart if the old run is still there)" if again != words else ""
-            print(f"\nstopped by {stop}; to {todo}: {command}", file=sys.stderr)
-            return stop.code
-        except Exception as error:
-            if (line := _one_line(error)) is None:
-                raise
-            print(f"{name}: {line}", file=sys.stderr)
-            return 1
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-
-
-def _one_line(error: Exception) -> str | None:
-    """The message for an error of the user's data or environment; None for a bug or a closed output pipe."""
-    if isinstance(error, UserError):
-        return str(error)
-    if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
-    if lacks_memory(error):
-        found = f"{type(error).__name__}: {first_line(error)}"
-        return f"not enough memory ({found}); free some, or raise the limit (ulimit -v)"
-    return None
-
-
-def _interrupt(number: int, _frame: Any) -> NoReturn:
-    raise Interrupted(number)
+        print(self.run(config), flush=True)
+        return 0

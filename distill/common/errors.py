@@ -26,7 +26,7 @@ class OutputError(UserError):
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived: the command cleans up and exits with `code`.
+    """SIGINT, SIGTERM or SIGHUP arrived: the command cleans up and exits with `code`.
 
     `words` are flags that resume where it was, for the line that the command prints.
     """

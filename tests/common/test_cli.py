@@ -1,15 +1,19 @@
 """A command from its words to its exit code. Properties:
 
-- 0 done, 1 data or environment, 2 a wrong flag; 130 and 143 after Ctrl-C and SIGTERM, with the command that resumes;
-- an error of the user, of the disk or of the memory is one line, a bug is not hidden;
-- a command works in a thread, twice in a process, and with streams that are closed, replaced or no longer read.
+- 0 done, 1 data or environment, 2 a wrong flag; 130, 143 and 129 after Ctrl-C, SIGTERM and a closed terminal, with the
+  command that resumes, also while a command imports its libraries;
+- an error of the user, of the disk or of the memory is one line, a bug is not hidden, DISTILL_DEBUG=1 shows tracebacks;
+- a command works in a thread, twice in a process, and with streams that are replaced or no longer read.
 """
 
 import ctypes
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from distill.common import Progress, UserError, cli, listed, say, streams
+from distill.__main__ import COMMANDS
+from distill.common import Progress, UserError, cli, listed, say
 from distill.common.cli import check, setting
 
 
@@ -80,9 +85,25 @@ def test_errors_of_the_user_the_disk_and_the_memory_are_one_line(error, line, ca
         run_main(raises(ZeroDivisionError()))
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_traceback_is_shown_on_request(monkeypatch, capsys):
+    monkeypatch.setenv("DISTILL_DEBUG", "1")
+
+    def run(_config: Config) -> str:
+        try:
+            raise KeyError("the cause")
+        except KeyError as error:
+            raise UserError("what to do") from error
+
+    assert run_main(run) == 1
+    message = capsys.readouterr().err
+    assert "KeyError: 'the cause'" in message
+    assert message.endswith("\ndistill stage: what to do\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_stopped_command_unwinds_and_says_how_to_go_on(number, code, capsys):
-    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     unwound = []
 
     def run(_config: Config) -> str:
@@ -101,7 +122,103 @@ def test_a_stopped_command_unwinds_and_says_how_to_go_on(number, code, capsys):
         f"stopped by {signal.Signals(number).name}; to resume (with --restart if the old run is still there): "
         "python -m distill.stage --out 'a b'"
     )
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == handlers
+
+
+def test_an_error_of_the_clean_up_does_not_hide_what_stopped_a_command(capsys):
+    def run(_config: Config) -> str:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)  # the handler raises here at the latest
+        finally:
+            raise UserError("a worker process has died")
+
+    assert run_main(run) == 143
+    assert capsys.readouterr().err == "\nstopped by SIGTERM; to resume: python -m distill.stage\n"
+
+
+def test_nohup_keeps_a_command_running_when_the_terminal_is_closed(monkeypatch):
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run_main(lambda _: str(os.kill(os.getpid(), signal.SIGHUP))) == 0
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+
+
+WAITING = """
+import time
+from dataclasses import dataclass
+from distill.common import cli, say
+
+@dataclass(frozen=True, kw_only=True)
+class Config(cli.Settings):
+    pass
+
+def run(config):
+    say("waiting")
+    try:
+        time.sleep(60)
+    finally:
+        say("cleaned up")  # nobody reads it
+
+raise SystemExit(cli.Command("stage", Config, run)())
+"""
+
+
+def test_a_closed_terminal_stops_a_command_although_nothing_can_be_written_there():
+    def in_a_terminal() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    terminal, inside = os.openpty()
+    command, streams = [sys.executable, "-c", WAITING], dict.fromkeys(("stdin", "stdout", "stderr"), inside)
+    with subprocess.Popen(command, **streams, start_new_session=True, preexec_fn=in_a_terminal) as process:
+        os.close(inside)
+        assert os.read(terminal, 100).startswith(b"waiting")
+        os.close(terminal)
+    assert process.returncode == 129
+
+
+SLOW_IMPORT = """
+import sys, time
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            print("importing", flush=True)
+            time.sleep(60)
+sys.meta_path.insert(0, Slow())
+"""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_during_the_imports_is_one_line(name, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(SLOW_IMPORT)
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[2])])}
+    command = [sys.executable, "-m", f"distill.{name}", "--seed", "7"]
+    with subprocess.Popen(
+        command, env=os.environ | path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == f"\nstopped by SIGINT; to start again: python -m distill.{name} --seed 7\n"
+    assert process.returncode == 130
+
+
+def test_too_little_address_space_is_one_line_before_any_library_fails_to_load():
+    limit = 400 << 20
+    run = subprocess.run(
+        [sys.executable, "-m", "distill.generate", "--preset", "smoke"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == (
+        "distill generate: not enough memory for this command: ulimit -v is 409600, raise it to 1048576 or unlimited\n"
+    )
 
 
 ENDING = """
@@ -131,7 +248,7 @@ def test_a_process_that_is_stopped_ends_in_its_own_time_whatever_is_sent_again()
 
 
 def test_streams_of_other_kinds_will_do(monkeypatch):
-    """Notebooks and dashboards put objects of their own in place of the streams, or None."""
+    """Notebooks and dashboards put objects of their own in place of the streams."""
 
     class Written(list[str]):
         write = list.append
@@ -151,11 +268,6 @@ def test_streams_of_other_kinds_will_do(monkeypatch):
     assert run_main(run) == 0
     assert "".join(out) == "done\n"
     assert "".join(err) == "1/1 games\n"
-    monkeypatch.setattr(sys, "stdout", None)
-    monkeypatch.setattr(sys, "stderr", None)
-    assert run_main(run) == 0
-    sys.stdout.close()
-    sys.stderr.close()
 
 
 PRINTS = """
@@ -179,20 +291,17 @@ sys.exit(cli.Command("stage", Config, run)())
 @pytest.mark.parametrize(
     ("line", "code", "out", "err"),
     [
-        ("stage 2>&-", 0, "result\n" * 100_000 + "\n", ""),
-        ("stage >&- <&-", 0, "", "news\n"),
-        ("stage >&- 2>&- <&-", 0, "", ""),
         ("stage | head -1; exit ${PIPESTATUS[0]}", 141, "result\n", "news\n"),
         ("PYTHONUNBUFFERED=1 stage | head -1; exit ${PIPESTATUS[0]}", 141, "result\n", "news\n"),
         ("stage 2>&1 >/dev/null | true; exit ${PIPESTATUS[0]}", 141, "", ""),
         ("stage --help | true; exit ${PIPESTATUS[0]}", 141, "", ""),
         ("distill | true; exit ${PIPESTATUS[0]}", 141, "", ""),
-        ("distill >/dev/full", 1, "", "standard output: No space left on device\n"),
+        ("distill >/dev/full", 1, "", "distill --help: No space left on device\n"),
         ("COLUMNS=2 stage --help | tail -1", 0, "    show this\n", ""),
         ("stage >/dev/full", 1, "", "news\ndistill stage: No space left on device\n"),
     ],
 )
-def test_closed_streams_and_broken_pipes_are_no_errors(line, code, out, err):
+def test_broken_pipes_and_a_full_disk_are_no_tracebacks(line, code, out, err):
     # Wait a moment, so that the reader has closed the pipe before the command writes.
     define = f"stage() {{ sleep 0.2; {sys.executable} -c '{PRINTS}' \"$@\"; }}; "
     define += f"distill() {{ sleep 0.2; {sys.executable} -m distill; }}; "
@@ -201,9 +310,9 @@ def test_closed_streams_and_broken_pipes_are_no_errors(line, code, out, err):
     assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
 
 
-def test_a_library_that_cannot_be_loaded_is_not_taken_for_a_full_output():
-    with pytest.raises(OSError, match="libllvmlite"):
-        streams.guarded(lambda: ctypes.CDLL("libllvmlite.so.missing").x)
+def test_a_library_that_cannot_be_loaded_is_not_taken_for_a_full_output(capsys):
+    assert run_main(lambda _: ctypes.CDLL("libllvmlite.so.missing").x) == 1
+    assert capsys.readouterr().err.startswith("distill stage: libllvmlite.so.missing: cannot open shared object file")
 
 
 def test_a_message_lists_at_most_four_names():

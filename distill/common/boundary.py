@@ -1,0 +1,134 @@
+"""The boundary around a command: signals, errors and output that nobody reads become an exit code and at most one line.
+
+It is set before a command's imports, which take a second. DISTILL_DEBUG=1 in the environment shows every traceback.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from distill.common.errors import Interrupted, UserError, first_line
+from distill.common.machine import lacks_memory, require_address_space
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Ctrl-C, a request to stop, and a terminal that is closed, which Windows lacks."""
+ADDRESS_SPACE = 1 << 30
+"""Bytes of address space that a command needs: with less, libraries fail to load for reasons that they misname."""
+NOBODY_READS = 141
+"""Exit code after SIGPIPE, when the reader of the output has closed the pipe."""
+
+
+def guarded(
+    command: Callable[[], int], name: str, words: Sequence[str], *, resumes: bool = False, ends_process: bool = False
+) -> int:
+    """Call a command; returns its exit code.
+
+    Args:
+      name: package and command, such as "distill generate", the first words of an error.
+      words: what follows on the command line.
+      resumes: whether the command, started again, keeps what it had done.
+      ends_process: whether the process exits afterwards; then signals that come later do not disturb its end.
+
+    An error that is none of the user, the disk or the memory is a bug, and is raised.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an ASCII-only locale shows `?`
+    handlers = {}
+    # Python delivers signals to the main thread only; in another thread they are the caller's.
+    if threading.current_thread() is threading.main_thread():
+        heard = [n for n in SIGNALS if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN]  # not under nohup
+        handlers = {number: signal.signal(number, _interrupt) for number in heard}
+    try:
+        try:
+            require_address_space(ADDRESS_SPACE, "this command")
+            code = command()
+            print(end="", flush=True)  # what is wrong with the output shows here, not when Python exits
+        except Exception as error:
+            code = _failed(name, error)
+    except BaseException as error:
+        if (stop := _interruption(error)) is None:
+            raise
+        for number in handlers:  # cleaning up takes seconds: a second signal must not interrupt it
+            signal.signal(number, signal.SIG_IGN)
+        code = _stopped(stop, name, words, resumes)
+    finally:
+        for number, handler in handlers.items():
+            if signal.getsignal(number) != signal.SIG_IGN or not ends_process:  # else ignored while Python exits
+                signal.signal(number, handler)
+    _discard_unread()
+    return code
+
+
+def _interrupt(number: int, _frame: Any) -> NoReturn:
+    raise Interrupted(number)
+
+
+def _interruption(error: BaseException | None) -> Interrupted | None:
+    """The interruption that ended a command, also where its clean-up or a library has raised another error since."""
+    while error is not None:
+        if isinstance(error, Interrupted):
+            return error
+        if isinstance(error, KeyboardInterrupt):
+            return Interrupted(signal.SIGINT)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _failed(name: str, error: Exception) -> int:
+    """Report an error in one line; returns the exit code. Raises it again where it is a bug or an interruption."""
+    if isinstance(error, BrokenPipeError):
+        return NOBODY_READS
+    line = _one_line(error)
+    if line is None or _interruption(error):
+        raise error
+    _tell(f"{name}: {line}", error)
+    return 1
+
+
+def _one_line(error: Exception) -> str | None:
+    """The message for an error of the user's data or environment; None for a bug."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    if lacks_memory(error):
+        cause = f"{type(error).__name__}: {first_line(error)}"
+        return f"not enough memory ({cause}); free some, or raise the limit (ulimit -v)"
+    return None
+
+
+def _stopped(stop: Interrupted, name: str, words: Sequence[str], resumes: bool) -> int:
+    """Say how to go on after an interruption; returns the exit code."""
+    # A restart that has begun must be resumed, not begun again; whether it has, the user sees.
+    again = [word for word in words if word != "--restart"]
+    todo = "resume" if resumes else "start again"
+    todo += " (with --restart if the old run is still there)" if again != [*words] else ""
+    command = shlex.join(["python", "-m", name.replace(" ", "."), *again, *stop.words])
+    _tell(f"\nstopped by {stop}; to {todo}: {command}", stop)
+    return stop.code
+
+
+def _tell(line: str, error: BaseException) -> None:
+    with suppress(OSError):  # a terminal that is closed, a full disk
+        if os.environ.get("DISTILL_DEBUG"):
+            traceback.print_exception(error)
+        print(line, file=sys.stderr, flush=True)
+
+
+def _discard_unread() -> None:
+    """Drop output that cannot be written, which Python would try to write once more when it exits."""
+    for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            print(end="", file=stream, flush=True)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
