@@ -24,7 +24,7 @@ from typing import Any
 from distill.common import Progress, cli, cores, duration, say, workers
 from distill.common.cli import check, check_within, setting
 from distill.common.storage import Folder, Storage, storage_of
-from distill.games import executors, reader, runs, shards
+from distill.games import executors, playing, reader, runs, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
 from distill.mcts import compiling
@@ -97,7 +97,9 @@ def run(config: GenerateConfig) -> str:
 
 
 def _check_workers(config: GenerateConfig) -> None:
-    """Raise UserError where the workers that a config asks for are not there, before anything is deleted."""
+    """Raise UserError where the labeller or the workers of a config do not work, before anything is deleted."""
+    if plugin := runs.plugin_of(config):
+        playing.try_labeller(plugin.load(), plugin.spec)
     executors.on_cluster(config.cluster, config.engine).check() if config.cluster else workers.check()
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from distill.common import OutputError, first_line
-from distill.game.rules import COLUMNS, legal_mask
+from distill.game.rules import COLUMNS, from_moves, legal_mask
 
 NETWORK = ("logits", "policy", "move", "value")
 """Outputs of a network by name; `value` only where it has that head."""
@@ -25,6 +25,9 @@ VALUE_ROUNDING = 1e-5
 """How far a value may lie outside [-1, 1]: the tanh of ONNX Runtime goes up to 1.0000001."""
 SUM_ROUNDING = 1e-3
 """How far the sum of a policy may be from 1."""
+TRIAL = np.array([[p.current, p.mask] for p in map(from_moves, ("4453", "111111"))], np.uint64).T
+"""current, mask: uint64 (2,), positions on which a user's code is tried before a command deletes or writes anything:
+one has a full column, and their number is none of a board's dimensions."""
 
 
 @contextmanager

@@ -101,6 +101,14 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
     return record
 
 
+def try_labeller(labeller: Labeller, name: str) -> None:
+    """Raise UserError or OutputError if a user's labeller fails, or returns labels that cannot be stored."""
+    boards = encoding.boards(*outputs.TRIAL)
+    labels = call(labeller, name, boards.copy(), np.zeros((len(boards), 3), np.uint64))
+    with outputs.named(name):
+        check_labels(labels, boards[:, 0] == 0)
+
+
 def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int64]) -> pa.Table:
     """The rows of finished games in `schema.ROW`, by game and ply.
 

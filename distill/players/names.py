@@ -30,13 +30,14 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import file_hash, plugins, shortened
+from distill.game import outputs
 from distill.mcts import compiling
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, MOST_SOLVER_SIMULATIONS, UctSettings
 from distill.networks import finding
 from distill.networks.facts import Facts
 from distill.networks.pretrained import onnx_in
 from distill.players import levels, network
-from distill.players.player import Player, RandomPlayer, as_player
+from distill.players.player import Player, RandomPlayer, as_player, checked_choices, seeds_for
 from distill.players.search import SearchPlayer
 from distill.players.solver import SolverPlayer
 
@@ -142,11 +143,14 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: str | None
       cluster: address of a Dask scheduler whose workers share long UCT searches.
 
     Raises ValueError for an unknown name, DataError for a folder without a model, and UserError where the solver is not
-    installed or a custom module cannot be imported.
+    installed or a custom player cannot be imported or fails on a few boards.
     """
     parts = check(name)
     if parts.custom:
-        return as_player(plugins.load(name, "player"), name)
+        player: Player = as_player(plugins.load(name, "player"), name)
+        current, mask = outputs.TRIAL
+        checked_choices(player, current, mask, seeds_for(0, mask))  # before anything is deleted or written
+        return player
     if parts.player in ("random", "punisher"):
         return RandomPlayer(name=name, tactical=parts.player == "punisher")
     if parts.player == "solver":
@@ -183,7 +187,7 @@ def identity(name: str) -> list[str]:
     if base.simulations:
         known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
     if base.custom:
-        known.append(plugins.source_hash(plugins.load(name, "player")))
+        known.append(plugins.Plugin.named(name, "player").source)
     if path := network_of(name):
         known += [_network_hash(path), f"quick {importlib.util.find_spec('onnxruntime') is not None}"]
     return known

@@ -110,10 +110,10 @@ def rightmost(boards, seeds):
     return 6 - (boards[:, 0, ::-1] == 0).argmax(1)
 
 def illegal(boards, seeds):
-    return np.zeros(len(boards), int)
+    return np.full(len(boards), 6)
 
 def fails(boards, seeds):
-    return np.stack([])
+    return np.stack([3, 3] if len(boards) == 2 else [])
 """
 
 
@@ -126,7 +126,7 @@ def test_your_own_players_are_listed_and_answer_and_no_request_imports_a_module(
     assert (cards[own[0]]["kind"], cards[own[0]]["title"]) == ("custom", "rightmost")
     silent = {"policy": None, "value": None, "scores": None}
     assert ask(client, player=own[0], moves="7").json() == {"player": own[0], "move": 6, **silent}
-    assert "illegal move" in refusal(client, 500, player=own[1], moves="111111")
+    assert "illegal move" in refusal(client, 500, player=own[1], moves="777777")
     assert refusal(client, 500, player=own[2], moves="7") == f"{own[2]} cannot play; the server has printed why"
     assert f"ValueError: need at least one array to stack ({tmp_path}/my_page_player.py:11)" in capsys.readouterr().err
     assert "is unknown" in refusal(client, 404, player="my_page_player:PLAYER", moves="7")
