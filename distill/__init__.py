@@ -14,6 +14,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from distill.common.plugins import hash_imports
+
+hash_imports()  # now, because a notebook may import a user's module before it uses the library
+
 VERSION = "0.1.0"
 """The version without the commit, as files of games name it; `__version__` adds the commit: 0.1.0+g1234567."""
 

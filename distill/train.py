@@ -142,7 +142,6 @@ def run(
     # What the user gave is loaded first, because preparing takes minutes.
     given = _initial_network(config)
     if plugins.is_spec(config.arch):
-        networks.start_backend(aloud=True)
         build(config.arch, config.value_head)
     identity.require_safe_init(config, out, FILES)
     fraction, exclude = config.validation_fraction, config.exclude

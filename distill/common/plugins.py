@@ -2,10 +2,15 @@
 
 Only a flag, a config or a Python argument can name a module. A file that is read, such as a model or a manifest, never
 makes Python import anything: what it names is compared, not loaded.
+
+The code that runs is the code that was hashed: from `import distill` on, a user's module is compiled from the bytes
+that are hashed, and its hash stays the same for the life of the process. Where the file has changed since, `load`,
+`source_hash` and `Plugin.named` refuse, so that no run begins with code that its record would not name.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import inspect
@@ -17,10 +22,11 @@ import sysconfig
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from distill.common.errors import UserError, first_line
+from distill.common.errors import Interrupted, UserError, first_line
 from distill.common.files import file_hash
 
 SPEC = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -30,6 +36,8 @@ SPEC = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 OURS = os.path.join(Path(__file__).parents[1], "")
 LIBRARIES = (sysconfig.get_path("stdlib"), OURS, "site-packages", "dist-packages", "<frozen")
 """Parts of the names of files that are not the user's."""
+NOT_THEIRS = (Interrupted, KeyboardInterrupt, MemoryError)
+"""Errors that say nothing about the code that raises them."""
 
 
 def is_spec(text: str) -> bool:
@@ -42,11 +50,17 @@ def load(spec: str, what: str) -> Any:
 
     Args:
       spec: such as "my_engine:label"; the module is a file in the working directory or an installed package.
-      what: the flag or argument that it was given for, the first words of every error: "--labeller".
+      what: the flag or argument that names it, the first words of every error: "--labeller".
 
     Raises UserError in one line for what is not such a name, a module that is missing or fails, with the file and line
-    where it failed, and an object that is missing or not callable.
+    where it failed, an object that is missing or not callable, and a file that changed after its import.
     """
+    loaded = _import(spec, what)
+    _source(spec, loaded, current=True)
+    return loaded
+
+
+def _import(spec: str, what: str) -> Any:
     if not is_spec(spec):
         raise UserError(f"{what} {spec}: must be module:object, such as my_engine:label")
     # `distill COMMAND` starts without the working directory on the path, unlike `python -m`.
@@ -54,29 +68,31 @@ def load(spec: str, what: str) -> Any:
         sys.path.insert(0, os.getcwd())
     name, _, path = spec.partition(":")
     try:
-        found = importlib.import_module(name)
-    except (Exception, SystemExit) as error:
-        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+        with contextlib.chdir(os.getcwd()):
+            loaded = operator.attrgetter(path)(importlib.import_module(name))
+    except NOT_THEIRS:
+        raise
+    except BaseException as error:
+        problem = f"importing {name} failed: {_last_line(error)}"
+        if name in sys.modules:  # a module's own __getattr__ may raise any error
+            problem = f"{name} has no {path}" + ("" if type(error) is AttributeError else f" ({_last_line(error)})")
+        elif isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             hint = "; write it without .py" if name.endswith(".py") else ""
-            raise UserError(f"{what} {spec}: no module {name} in {os.getcwd()} or on Python's path{hint}") from None
-        raise UserError(f"{what} {spec}: importing {name} failed: {_last_line(error)}") from None
-    try:
-        found = operator.attrgetter(path)(found)
-    except Exception as error:  # a module's own __getattr__ may raise any
-        why = "" if isinstance(error, AttributeError) else f" ({_last_line(error)})"
-        raise UserError(f"{what} {spec}: {name} has no {path}{why}") from None
-    if not callable(found):
-        raise UserError(f"{what} {spec}: {path} is a {type(found).__name__}, which cannot be called")
-    return found
+            problem = f"no module {name} in {os.getcwd()} or on Python's path{hint}"
+        raise UserError(f"{what} {spec}: {problem}") from error
+    if not callable(loaded):
+        raise UserError(f"{what} {spec}: {path} is a {type(loaded).__name__}, which cannot be called")
+    return loaded
 
 
 def call(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
-    """What a user's function returns; an exception in it becomes a UserError with the name, the error and its place."""
+    """What a user's function returns; whatever it raises becomes a UserError with the name, the error and its place."""
     try:
-        return function(*arguments)
-    except (UserError, MemoryError):
+        with contextlib.chdir(os.getcwd()):  # where it changes the directory, relative paths still mean the same files
+            return function(*arguments)
+    except (UserError, *NOT_THEIRS):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise UserError(f"{name}: {_last_line(error)}") from error
 
 
@@ -86,31 +102,80 @@ def _last_line(error: BaseException) -> str:
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     # The last line of the user's own, which may have called a library that raised it.
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not any(part in frame.filename for part in LIBRARIES)]
+    own = [frame for frame in frames if not _is_library(frame.filename)]
     place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {first_line(error)}{place}"
 
 
-def source_hash(found: Any) -> str:
+# The source of a user's code ------------------------------------------------------------------------------------------
+
+_imported: dict[str, str] = {}
+"""File of a user's module → SHA-256 of the source that this process imported."""
+
+
+class _Loader(SourceFileLoader):
+    def get_code(self, fullname: str) -> Any:
+        # Not from a .pyc file: Python takes it for current where an edit kept the second and the size of the file.
+        source = self.get_data(self.path)
+        _imported.setdefault(self.path, hashlib.sha256(source).hexdigest())
+        return self.source_to_code(source, self.path)
+
+
+class _Finder:
+    """Finds what Python's own finder finds, and has the source of a user's module hashed when it is imported."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        spec = PathFinder.find_spec(name, path, target)
+        if spec and type(spec.loader) is SourceFileLoader and not _is_library(spec.loader.path):
+            if name not in sys.modules:  # no reload: what an import that failed has left does not run
+                _imported.pop(spec.loader.path, None)
+            spec.loader = _Loader(name, spec.loader.path)
+        return spec
+
+
+def _is_library(file: str) -> bool:
+    return any(part in file for part in LIBRARIES)
+
+
+def hash_imports() -> None:
+    """Hash the source of a user's modules from now on when they are imported, and of those imported already."""
+    sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder)
+    for module in [*sys.modules.values()]:
+        file = getattr(module, "__dict__", {}).get("__file__") or ""
+        if os.path.isfile(file) and not _is_library(file):
+            _hash(Path(file))
+
+
+def _hash(file: Path, *, current: bool = True) -> str:
+    """The hash of a file when it was imported. Raises UserError if it has changed since and must be `current`."""
+    imported = _imported.get(str(file)) or _imported.setdefault(str(file), file_hash(file))
+    if current and file_hash(file) != imported:
+        raise UserError(f"{file}: changed after this process imported it; start Python again to use the new version")
+    return imported
+
+
+def source_hash(loaded: Any) -> str:
     """SHA-256 of the file that defines a function, a class or an object's class, for the identity of a run.
 
-    Raises UserError for what has no file, such as a function typed into a notebook.
+    Raises UserError for what has no file, such as a function typed into a notebook, and for a file that changed after
+    its import.
     """
-    file = _file(found)
+    file = _file(loaded)
     if file is None:
-        raise UserError(f"{getattr(found, '__qualname__', found)}: defined in no file; put it in a module of its own")
-    return file_hash(file)
+        raise UserError(f"{getattr(loaded, '__qualname__', loaded)}: defined in no file; put it in a module of its own")
+    return _hash(file)
 
 
-def _file(found: Any) -> Path | None:
-    while hasattr(found, "func"):  # functools.partial
-        found = found.func
-    defined = inspect.unwrap(found) if inspect.isroutine(found) or inspect.isclass(found) else type(found)
+def _file(loaded: Any) -> Path | None:
+    while hasattr(loaded, "func"):  # functools.partial
+        loaded = loaded.func
+    defined = inspect.unwrap(loaded) if inspect.isroutine(loaded) or inspect.isclass(loaded) else type(loaded)
     try:
         file = Path(inspect.getsourcefile(defined) or "")
     except (TypeError, OSError):  # built in, or a class typed into a notebook
         return None
-    return file if file.is_file() else None
+    return file if file.is_file() or str(file) in _imported else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +184,7 @@ class Plugin:
 
     Attributes:
       spec, what: as `load` takes them.
-      folder: the working directory of the process that was given the name.
+      folder: the working directory of the process that named it.
       source: SHA-256 of the module's file and of the file that defines the object.
     """
 
@@ -131,20 +196,28 @@ class Plugin:
     @classmethod
     def named(cls, spec: str, what: str) -> Plugin:
         """Import the object here, so that errors show before anything starts, and describe it. Raises UserError."""
-        return cls(spec=spec, what=what, folder=os.getcwd(), source=_source(spec, load(spec, what)))
+        source = _source(spec, _import(spec, what), current=True)
+        return cls(spec=spec, what=what, folder=os.getcwd(), source=source)
 
     def load(self) -> Any:
-        """The object, in any process. Raises UserError where the module is missing or its source differs."""
+        """The object, in any process. Raises UserError where the module is missing or its source differs.
+
+        A file that is edited later does not matter to a process that imported the right version before.
+        """
         if self.folder not in sys.path:
             sys.path.insert(0, self.folder)
-        found = load(self.spec, self.what)
-        if _source(self.spec, found) != self.source:
-            raise UserError(f"{self.what} {self.spec}: this process has another version of its source; copy it here")
-        return found
+        loaded = _import(self.spec, self.what)
+        if _source(self.spec, loaded, current=False) != self.source:
+            raise UserError(
+                f"{self.what} {self.spec}: a worker has another version of its source; copy it there, and start the "
+                "worker again"
+            )
+        return loaded
 
 
-def _source(spec: str, found: Any) -> str:
+def _source(spec: str, loaded: Any, *, current: bool) -> str:
     """One hash of the module that was named and of the file that defines the object, which may be another one."""
     module = sys.modules[spec.partition(":")[0]]
-    files = [Path(getattr(module, "__file__", None) or ""), _file(found)]  # a module that is built in has none
-    return hashlib.sha256(" ".join(file_hash(file) for file in files if file and file.is_file()).encode()).hexdigest()
+    files = [Path(getattr(module, "__file__", None) or ""), _file(loaded)]  # a module that is built in has none
+    hashes = [_hash(file, current=current) for file in files if file and (file.is_file() or str(file) in _imported)]
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()

@@ -39,7 +39,7 @@ from distill.game.rules import (
     landing,
     legal_mask,
 )
-from distill.players.names import make
+from distill.players.names import identity, make
 from distill.players.player import Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
 
@@ -72,9 +72,11 @@ def chooser(name: str, workers: int, *, symmetric: bool = False) -> Choose:
     the function raises UserError if the moves do not mirror each other.
     """
 
+    known = tuple(identity(name))
+
     def ask(keys: Keys) -> list[NDArray[Any]]:
         """Moves (B,) and margins (B,)."""
-        tasks = [(name, keys[start : start + BATCH]) for start in range(0, len(keys), BATCH)]
+        tasks = [(name, known, keys[start : start + BATCH]) for start in range(0, len(keys), BATCH)]
         results = spread(_moves, tasks, workers if len(tasks) > 1 else 1)
         return [np.concatenate(parts) for parts in zip(*results, strict=True)]
 
@@ -103,13 +105,21 @@ def player(name: str) -> Player:
     return make(name, fast=True)
 
 
-def _moves(name: str, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+@functools.cache
+def _same_player(name: str, known: tuple[str, ...]) -> Player:
+    """The player, also in a worker process. Raises UserError where its files changed after the walk began."""
+    if tuple(identity(name)) != known:
+        raise UserError(f"{name}: its files changed after the walk began; start the command again")
+    return player(name)
+
+
+def _moves(name: str, known: tuple[str, ...], keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The moves in at most BATCH positions, always evaluated in batches of this size, and their margins.
 
     A margin is log(p1 / p2) of the two most probable moves; 0 for a player without a policy.
     """
     current, mask = from_keys(np.pad(keys, (0, BATCH - len(keys))))
-    choices = checked_choices(player(name), current, mask, seeds_for(0, current + mask))
+    choices = checked_choices(_same_player(name, known), current, mask, seeds_for(0, current + mask))
     if choices.policy is None:
         return choices.moves[: len(keys)], np.zeros(len(keys))
     second, first = np.sort(choices.policy, axis=1)[: len(keys), -2:].T

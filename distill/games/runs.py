@@ -63,10 +63,13 @@ def plugin_of(settings: RunSettings) -> Plugin | None:
     return Plugin.named(settings.labeller, "--labeller") if settings.labeller else None
 
 
-def identity(settings: RunSettings) -> dict[str, Any]:
-    """What the games of a run depend on: its settings, and the version of the search or the labeller's source hash."""
+def identity(settings: RunSettings, plugin: Plugin | None = None) -> dict[str, Any]:
+    """What the games of a run depend on: its settings, and the version of the search or the labeller's source hash.
+
+    `plugin` is the labeller as described by the process that started the run; None: look it up here.
+    """
     stored = {name: value for name, value in as_json(settings_of(settings)).items() if name != "shard_games"}
-    plugin = plugin_of(settings)
+    plugin = plugin or plugin_of(settings)
     if plugin is None:
         del stored["labeller"]
         return {"search_version": uct.SEARCH_VERSION, **with_engine(stored)}

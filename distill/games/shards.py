@@ -73,7 +73,7 @@ def make_shard(
     """
     plugin, first = plugin or plugin_of(settings), index * settings.shard_games
     table = play_games(settings, first, count, plugin.load() if plugin else None)
-    return write(table, identity(settings), index, first, count, out)
+    return write(table, identity(settings, plugin), index, first, count, out)
 
 
 def write(

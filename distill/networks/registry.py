@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from distill.common import UserError, first_line, plugins
-from distill.game import outputs
-from distill.game.rules import COLUMNS, ROWS
+from distill.game import encoding, outputs
+from distill.networks import backend
 
 if TYPE_CHECKING:
     import keras
@@ -35,9 +35,27 @@ separated by commas."""
 def trust(arch: str) -> None:
     """Let this process and its workers import the module of a user's own network, for the layers of `.keras` files."""
     if plugins.is_spec(arch):
-        # Worker processes inherit the environment.
-        before = filter(None, os.environ.get(IMPORT, "").split(","))
-        os.environ[IMPORT] = ",".join(dict.fromkeys([*before, arch]))
+        backend.start_backend(aloud=True)  # before the module imports Keras
+        _trust(arch, "--arch")
+
+
+def _trust(spec: str, what: str) -> None:
+    """Import a module, and let workers, which inherit the environment, import this version of it and no other."""
+    others = [entry for entry in _trusted() if entry.partition("@")[0] != spec]
+    os.environ[IMPORT] = ",".join([*others, f"{spec}@{plugins.Plugin.named(spec, what).source}"])
+
+
+def _trusted() -> list[str]:
+    return [entry for entry in os.environ.get(IMPORT, "").split(",") if entry]
+
+
+def import_trusted() -> None:
+    """Import the modules that IMPORT names. Raises UserError where one is missing or has another version here."""
+    for spec, _, source in [entry.partition("@") for entry in _trusted()]:
+        if source:
+            plugins.Plugin(spec=spec, what=IMPORT, folder=os.getcwd(), source=source).load()
+        else:
+            _trust(spec, IMPORT)
 
 
 def is_arch(text: str) -> bool:
@@ -82,12 +100,10 @@ def _try_out(core: keras.Model, source: str) -> None:
     """Raise UserError or OutputError now for what would fail after hours of training: wrong outputs, or no way back
     from a `.keras` file."""
     import keras
-    import numpy as np
 
     from distill.networks import heads
 
-    boards = np.zeros((COLUMNS, ROWS, COLUMNS), np.int8)
-    boards[np.arange(COLUMNS), -1, np.arange(COLUMNS)] = -1  # after each first move
+    boards = encoding.boards(*outputs.TRIAL)
     legal = boards[:, 0] == 0  # before a layer can change the boards
     played = plugins.call(heads.played(core), source, boards)
     found = {name: keras.ops.convert_to_numpy(output) for name, output in played.items()}

@@ -8,7 +8,6 @@ by `train --arch` or in an environment variable, never because the file names it
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from distill.common import UserError, first_line, plugins, write_atomically
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import finding, heads, pillar_lines, transformer  # noqa: F401  they register their layers
 from distill.networks.predict import Predict, check_names, on_arrays
-from distill.networks.registry import IMPORT
+from distill.networks.registry import IMPORT, import_trusted
 
 SIGNATURE = "serving_default"
 
@@ -40,8 +39,7 @@ def load_core(path: Path) -> keras.Model:
     Raises UserError for a damaged file, one that holds code, layers that are not known here, another kind of model, and
     weights that are NaN or infinite.
     """
-    for spec in filter(None, os.environ.get(IMPORT, "").split(",")):
-        plugins.load(spec, IMPORT)
+    import_trusted()
     try:
         core = keras.models.load_model(path, compile=False, safe_mode=True)
     except Exception as error:  # Keras raises many types

@@ -3,17 +3,22 @@
 - the object of a module in the working directory is loaded, whatever the path was before;
 - every mistake is one line that names the flag, the text and what is wrong, with the place of an error;
 - the hash is that of the file that defines the object, and what has no file is refused;
-- another process gets the name, imports the module, and refuses another version of its source.
+- another process gets the name, imports the module, and refuses another version of its source;
+- what is hashed is what was imported: a process in which the file has changed since refuses;
+- whatever a user's code raises is one line, and a directory that it changes is changed back.
 """
 
+import importlib
+import os
 import pickle
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
 
-from distill.common import UserError, file_hash, plugins
+from distill.common import Interrupted, UserError, file_hash, plugins
 
 SOURCE = """
 from functools import partial
@@ -102,4 +107,68 @@ def test_another_process_imports_the_module_and_refuses_another_version(engine):
 
     assert elsewhere().stdout == "engine_parts\n"
     (engine / "engine_parts.py").write_text("def other(): return 1\n", encoding="utf-8")
-    assert "another version of its source; copy it here" in elsewhere().stderr
+    assert "a worker has another version of its source; copy it there" in elsewhere().stderr
+
+
+def test_a_module_that_was_imported_before_it_is_named_keeps_its_hash(engine):
+    sys.path.insert(0, str(engine))
+    loaded = importlib.import_module("my_engine")  # as in a notebook
+    for file in ("engine_parts.py", "my_engine.py"):
+        (engine / file).write_text((engine / file).read_text() + "# edited\n")
+        for refuses in (
+            lambda: plugins.load("my_engine:other", "--labeller"),
+            lambda: plugins.Plugin.named("my_engine:other", "--labeller"),
+            lambda: plugins.source_hash(loaded.other),
+        ):
+            with pytest.raises(UserError, match=r"\.py: changed after this process imported it"):
+                refuses()
+        assert plugins.call(loaded.label, "label", 7) == 7
+    importlib.reload(loaded)  # functions from before may still be in use
+    with pytest.raises(UserError, match=r"my_engine\.py: changed after this process imported it"):
+        plugins.load("my_engine:label", "--labeller")
+
+
+def test_an_import_that_failed_can_be_mended_in_the_same_process(engine):
+    for source in ("import nothing_like_this", "def label(boards): return boards"):
+        (engine / "broken.py").write_text(source)
+        loaded = source.startswith("def")
+        if not loaded:
+            with pytest.raises(UserError, match="importing broken failed: ModuleNotFoundError"):
+                plugins.load("broken:label", "--labeller")
+    assert plugins.source_hash(plugins.load("broken:label", "--labeller")) == file_hash(engine / "broken.py")
+
+
+def test_an_edit_that_keeps_size_and_second_is_not_hidden_by_a_compiled_file(engine):
+    code = "import sys; from distill.common import plugins; sys.exit(plugins.load('sized:f', '--arch')())"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    for number in (3, 4):
+        (engine / "sized.py").write_text(f"def f(): return {number}\n")
+        os.utime(engine / "sized.py", (1e9, 1e9))
+        assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == number
+
+
+class Own(BaseException):
+    """No Exception, such as that of a library for threads."""
+
+
+def test_whatever_a_users_code_raises_is_one_line_but_an_interruption_is_none_of_its_errors(engine):
+    def fails(error: BaseException) -> None:
+        raise error
+
+    for error in (Own("x"), SystemExit("x"), ValueError("x")):
+        with pytest.raises(UserError, match=rf"^label: {type(error).__name__}: x \(.*test_plugins.py:\d+\)$"):
+            plugins.call(fails, "label", error)
+    for error in (Interrupted(signal.SIGTERM), KeyboardInterrupt(), MemoryError(), UserError("no licence")):
+        with pytest.raises(type(error)):
+            plugins.call(fails, "label", error)
+    (engine / "broken.py").write_text("class Own(BaseException): pass\nraise Own('x')\n")
+    with pytest.raises(UserError, match=r"importing broken failed: Own: x \(.*broken.py:2\)$"):
+        plugins.load("broken:label", "--labeller")
+
+
+def test_a_directory_that_a_users_code_changes_is_changed_back(engine):
+    (engine / "broken.py").write_text("import os\nos.chdir('/')\n")
+    plugins.load("broken:os.chdir", "--labeller")
+    assert os.getcwd() == str(engine)
+    plugins.call(os.chdir, "label", "/")
+    assert os.getcwd() == str(engine)

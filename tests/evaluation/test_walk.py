@@ -19,7 +19,7 @@ import pytest
 from helpers import REFERENCE, state
 
 from distill import walk as command
-from distill.common import read_object
+from distill.common import UserError, read_object
 from distill.evaluation import walk
 from distill.game import rules
 from distill.game.rules import EMPTY, Position
@@ -139,10 +139,10 @@ def test_a_killed_enumeration_resumes_to_the_same_files(tree, tmp_path, monkeypa
 def test_boards_and_their_mirror_images_are_evaluated_once(tmp_path, monkeypatch, capsys):
     evaluated = 0
 
-    def counted(name: str, keys: walk.Keys) -> tuple[np.ndarray, np.ndarray]:
+    def counted(name: str, known: tuple[str, ...], keys: walk.Keys) -> tuple[np.ndarray, np.ndarray]:
         nonlocal evaluated
         evaluated += len(keys)
-        return moves(name, keys)
+        return moves(name, known, keys)
 
     moves = walk._moves
     monkeypatch.setattr(walk, "_moves", counted)
@@ -218,6 +218,23 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(tm
     assert command.main([str(tmp_path / "damaged.keras"), *flags, "--restart"]) == 1
     assert "not a readable Keras model" in capsys.readouterr().err
     assert state(tmp_path) == before
+
+
+def test_a_player_is_tried_before_a_walk_is_deleted_and_stays_the_same_in_worker_processes(
+    tmp_path, monkeypatch, complaint
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "first.py").write_text("def move(boards, seeds): return (boards[:, 0] == 0).argmax(1)\n")
+    (tmp_path / "later.py").write_text("def move(boards, seeds): raise ValueError('no weights')\n")
+    words = ["--replies", "all", "--most-stones", "4", "--workers", "1", "--out", "walk"]
+    assert command.main(["first:move", *words]) == 0
+    whole = state(tmp_path / "walk")
+    assert complaint(command, "later:move", *words, "--restart").startswith(
+        "distill walk: later:move: ValueError: no w"
+    )
+    assert state(tmp_path / "walk") == whole
+    with pytest.raises(UserError, match="first:move: its files changed after the walk began"):
+        walk._moves("first:move", ("first:move", "another hash"), np.zeros(1, np.uint64))
 
 
 def test_worker_processes_choose_the_same_moves(tmp_path):

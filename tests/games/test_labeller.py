@@ -8,7 +8,6 @@
 - `generate_games` plays from Python; `write_labels` stores labels that `prepare` reads
 """
 
-import dataclasses
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from distill.common.plugins import Plugin
 from distill.datasets import batching, preparation
 from distill.datasets.canonical import board_keys
 from distill.game import encoding, rules
-from distill.games import executors, playing, reader, schema
+from distill.games import playing, reader, schema, shards
 from distill.games.labeller import Labels, check_labels
 from distill.games.runs import RunSettings
 from distill.mcts import uct
@@ -106,7 +105,73 @@ def test_a_users_labeller_makes_games(engine, capsys):
     assert "finished before" in capsys.readouterr().out
     engine.write_text(ENGINE + "# changed\n")
     assert generate.main([*SMALL, "--out", "one"]) == 1
+    assert "my_engine.py: changed after this process imported it" in capsys.readouterr().err
+    del sys.modules["my_engine"]
+    assert generate.main([*SMALL, "--out", "one"]) == 1
     assert "labeller_source" in capsys.readouterr().err
+
+
+def test_an_edit_during_a_run_changes_neither_its_games_nor_its_identity(engine):
+    plugin = Plugin.named("my_engine:label", "--labeller")
+    settings, folder = RunSettings(labeller="my_engine:label", shard_games=2), engine.parent
+    shards.make_shard(settings, 0, 2, folder, plugin)
+    engine.write_text("an edit that is not finished")
+    shards.make_shard(settings, 1, 2, folder, plugin)
+    first, second = (schema.read_metadata(folder / schema.shard_name(index))["identity"] for index in (0, 1))
+    assert first == second
+
+
+LABELLERS = """
+import os
+from distill import Labels
+from my_engine import label
+
+def fails(boards, seeds):
+    raise ValueError("no weights")
+
+class Left(BaseException):
+    pass
+
+def leaves(boards, seeds):
+    raise Left("no licence")
+
+def full(boards, seeds):
+    labels = label(boards, seeds)
+    return Labels(visits=labels.visits + 1, value=labels.value)
+
+def moves(boards, seeds):
+    os.chdir("/")
+    return label(boards, seeds)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("fails", "ValueError: no weights ("),
+        ("leaves", "Left: no licence ("),
+        ("full", "returned visits that are negative or of a full column on 1 of 2 boards"),
+    ],
+)
+def test_a_labeller_is_tried_before_a_run_is_deleted(engine, name, problem, complaint, monkeypatch):
+    monkeypatch.delitem(sys.modules, "others", raising=False)
+    (engine.parent / "others.py").write_text(LABELLERS)
+    assert generate.main([*SMALL, "--workers", "1", "--out", "run"]) == 0
+    run = shard_hashes(Path("run"))
+    line = complaint(generate, *SMALL, "--restart", "--labeller", f"others:{name}", "--workers", 1, "--out", "run")
+    assert line.startswith(f"distill generate: others:{name}: {problem}")
+    assert shard_hashes(Path("run")) == run
+    assert (Path("run") / schema.MANIFEST).exists()
+
+
+def test_a_labeller_that_changes_the_directory_moves_no_file(engine, monkeypatch):
+    monkeypatch.delitem(sys.modules, "others", raising=False)
+    (engine.parent / "others.py").write_text(LABELLERS)
+    words = ["--games", "4", "--shard-games", "2", "--labeller", "others:moves", "--out", "run"]
+    for workers in ("1", "2"):
+        assert generate.main([*words, "--workers", workers, "--restart"]) == 0
+        assert Path.cwd() == engine.parent
+        assert validate.main(["run"]) == 0
 
 
 def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine):
@@ -163,7 +228,7 @@ def test_a_labeller_that_cannot_be_imported_is_one_line(engine, name, capsys):
     assert not Path("games").exists()
 
 
-def test_a_cluster_imports_the_labeller_or_fails_in_one_line(engine, monkeypatch, capsys):
+def test_a_cluster_imports_the_labeller_or_fails_in_one_line(engine, capsys):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
@@ -172,12 +237,12 @@ def test_a_cluster_imports_the_labeller_or_fails_in_one_line(engine, monkeypatch
         assert generate.main([*command, "--out", "there"]) == 0
         assert generate.main([*SMALL, "--workers", "1", "--out", "here"]) == 0
         assert shard_hashes(Path("there")) == shard_hashes(Path("here"))
-        other = dataclasses.replace(Plugin.named("my_engine:label", "--labeller"), source="0")
-        monkeypatch.setattr(executors, "plugin_of", lambda _settings: other)
+        engine.write_text(ENGINE.replace("50", "60"))
+        del sys.modules["my_engine"]  # as in a new process; the worker goes on
         capsys.readouterr()
-        assert generate.main([*command, "--seed", "1", "--out", "other"]) == 1
+        assert generate.main([*command, "--out", "other"]) == 1
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("distill generate: --labeller my_engine:label: this process has another version")
+    assert line.startswith("distill generate: --labeller my_engine:label: a worker has another version of its source")
     assert not list(Path("other").glob("shard-*"))
 
 

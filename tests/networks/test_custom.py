@@ -69,7 +69,7 @@ def head(value_head, x=lambda planes: planes, initializer="glorot_uniform", valu
     features = layers.Flatten()(x(planes))
     found = {"logits": layers.Dense(7, kernel_initializer=initializer)(features)}
     if value_head:
-        unit = layers.Dense(1, bias_initializer=keras.initializers.Constant(value))(features)
+        unit = layers.Dense(1, None if value else "tanh", bias_initializer=keras.initializers.Constant(value))(features)
         found["value"] = layers.Reshape(())(unit)
     return keras.Model(planes, found)
 
@@ -126,6 +126,9 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     positions = np.zeros(3, np.uint64), np.zeros(3, np.uint64)
     assert NetworkEvaluator(core)(*positions)[1] == pytest.approx(float(found["value"]), abs=1e-4)
     (here / "my_nets.py").write_text(MODULE + "\n")
+    with pytest.raises(UserError, match=r"my_nets\.py: changed after this process imported it"):
+        distill.train_network("my_nets:build", data=["games"], out="models/other", **settings)
+    del sys.modules["my_nets"]  # as in a new process
     with pytest.raises(UserError, match=r"holds a run with other settings \(arch source: "):
         distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)
 
@@ -135,7 +138,7 @@ def test_it_learns_from_games_against_itself(here):
     flags = ["--preset", "smoke", "--arch", "my_nets:with_layer", "--iterations", "1", "--gate", "none", "--out", "run"]
     assert selfplay.main(flags) == 0
     assert networks.arch_of(saved.load_core(here / "run" / "best.keras")) == "my_nets:with_layer"
-    assert os.environ["DISTILL_IMPORT"] == "my_nets:with_layer", "for its workers"
+    assert os.environ["DISTILL_IMPORT"].startswith("my_nets:with_layer@"), "for its workers, which import this version"
     assert len(read_object(here / "run" / "run.json")["identity"]["arch source"]) == 64
 
 
@@ -162,6 +165,10 @@ def test_layers_of_its_own_need_its_module(here, monkeypatch):
     assert loaded() == expected
     monkeypatch.setenv("DISTILL_IMPORT", "my_nets:with_layer")
     assert loaded() == "my_nets:with_layer\n"
+    networks.trust("my_nets:with_layer")  # from here on, processes that are started load this version only
+    (here / "my_nets.py").write_text(MODULE + "\n")
+    assert "a worker has another version of its source" in loaded()
+    assert networks.arch_of(saved.load_core(here / "own.keras")) == "my_nets:with_layer", "this process goes on"
 
 
 @pytest.mark.parametrize(
@@ -184,8 +191,8 @@ def test_a_function_that_gives_no_network_is_one_line(spec, line):
         ("my_nets:unregistered", "cannot be saved and loaded again .*register_keras_serializable"),
         ("my_nets:with_lambda", "cannot be saved and loaded again .* use no Lambda layer"),
         ("my_nets:fixed_batch", "InvalidArgumentError: "),
-        ("my_nets:not_a_number", "returned a logit that is NaN or infinite on 7 of 7 boards"),
-        ("my_nets:no_tanh", r"returned a value outside \[-1, 1\] on 7 of 7 boards"),
+        ("my_nets:not_a_number", "returned a logit that is NaN or infinite on 2 of 2 boards"),
+        ("my_nets:no_tanh", r"returned a value outside \[-1, 1\] on 2 of 2 boards"),
     ],
 )
 def test_what_would_fail_after_training_is_one_line_before_preparing(here, spec, line):

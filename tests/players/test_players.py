@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from puct_helpers import WINNING_COLUMN, WINS, uniform
 from selfplay_helpers import tiny
 
-from distill.common import OutputError, UserError
+from distill.common import OutputError, UserError, plugins
 from distill.game import rules, tactics
 from distill.game.rules import EMPTY, Position, parse_board
 from distill.mcts.puct import PuctSettings
 from distill.players import levels, network, search
 from distill.players.names import identity, make
-from distill.players.player import Choices, checked_choices, seeds_for
+from distill.players.player import Choices, as_player, checked_choices, seeds_for
 
 FULL_CENTRE = """
     . . . O . . .
@@ -206,7 +206,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_players_own_function_or_class_plays_under_its_spec(mine):
     current, mask = bits(EMPTY, parse_board(FULL_CENTRE))
     asked = current, mask, seeds_for(0, np.arange(2))
-    function, a_class = make("mine:centre"), make("mine:Uniform")
+    function, a_class = make("mine:centre"), as_player(plugins.load("mine:Uniform", "player"), "mine:Uniform")
     assert (function.name, a_class.name) == ("mine:centre", "mine:Uniform")
     assert checked_choices(function, *asked).moves.tolist() == [3, 2]
     first = a_class.play(current[:1], mask[:1], asked[2][:1])
@@ -215,7 +215,7 @@ def test_a_players_own_function_or_class_plays_under_its_spec(mine):
     for name, problem in {
         "mine:lazy": r"mine:lazy: returned moves of shape \(\), not \(2,\)",
         "mine:full": "mine:full: returned an illegal move on 1 of 2 boards",
-        "mine:Uniform": "mine:Uniform: returned an illegal move on 1 of 2",
+        "mine:Uniform": "mine:Uniform: returned a probability that is NaN, outside .* of a full column on 1 of 2",
     }.items():
         with pytest.raises(OutputError, match=problem):
             checked_choices(make(name), *asked)
@@ -226,7 +226,7 @@ def test_a_players_own_function_or_class_plays_under_its_spec(mine):
         "mine:Unprepared": f"SystemExit: no licence ({mine}/mine.py:32)",
     }.items():
         with pytest.raises(UserError) as caught:
-            checked_choices(make(name), *asked)
+            make(name)
         assert str(caught.value) == f"{name}: {problem}"
     with pytest.raises(UserError, match="mine has no nobody"):  # and other mistakes: `test_plugins`
         make("mine:nobody")
@@ -235,6 +235,9 @@ def test_a_players_own_function_or_class_plays_under_its_spec(mine):
 def test_another_source_is_another_identity(mine):
     before = identity("mine:centre")
     (mine / "mine.py").write_text(MINE + "\n# changed\n")
+    with pytest.raises(UserError, match=r"mine\.py: changed after this process imported it"):
+        identity("mine:centre")
+    del sys.modules["mine"]  # as in a new process
     assert identity("mine:centre") != before == ["mine:centre", before[1]]
 
 
