@@ -171,7 +171,7 @@ def test_a_labeller_that_changes_the_directory_moves_no_file(engine, monkeypatch
     for workers in ("1", "2"):
         assert generate.main([*words, "--workers", workers, "--restart"]) == 0
         assert Path.cwd() == engine.parent
-        assert validate.main(["run"]) == 0
+        assert inspect.main(["run", "--labels", "0"]) == 0
 
 
 def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine):
