@@ -18,7 +18,7 @@ if __name__ == "__main__":
 
 import os.path
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -28,7 +28,7 @@ from distill.common import cli, cores, run_folder, write_atomically
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, labels, report
 from distill.evaluation.grading import Summary
-from distill.games import executors, reader
+from distill.games import making, reader
 from distill.networks import finding
 from distill.players import names
 from distill.players.network import NetworkPlayer
@@ -96,15 +96,14 @@ def run(config: EvaluateConfig) -> str:
     of_games = [Path(name) for name in config.players if _is_data(name)]
     for folder in of_games:
         reader.verify([reader.open_run(folder)])
-    if config.cluster:
-        executors.on_cluster(config.cluster).check()
-    made = (name for name in config.players if Path(name) not in of_games)
-    players = [names.make(name, config.workers, cluster=config.cluster) for name in made]
-    metrics["networks"] = names.evaluated([player.name for player in players])
-    summaries, line = _grade_players(config, players, metrics, page)
-    last.append(line)
-    for folder in of_games:
-        last.append(_compare_labels(folder, players, metrics, page))
+    with making.on_cluster(config.cluster) if config.cluster else nullcontext() as cluster:
+        made = (name for name in config.players if Path(name) not in of_games)
+        players = [names.make(name, config.workers, cluster=cluster) for name in made]
+        metrics["networks"] = names.evaluated([player.name for player in players])
+        summaries, line = _grade_players(config, players, metrics, page)
+        last.append(line)
+        for folder in of_games:
+            last.append(_compare_labels(folder, players, metrics, page))
     with _opened(config) as record:  # only now, so that several evaluations can share a folder
         record.begin()
         report.plot(config.out / "by_set.png", summaries)

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import Progress, cli, cores, duration, say, workers
+from distill.common import Progress, cli, duration, say
 from distill.common.cli import check, check_within, setting
+from distill.common.executors import Workers
 from distill.common.storage import Folder, Storage, storage_of
-from distill.games import executors, playing, reader, runs, shards
+from distill.games import making, playing, reader, runs, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
 from distill.mcts import compiling
@@ -81,42 +82,32 @@ def run(config: GenerateConfig) -> str:
     stored = dataclasses.replace(config, cluster=None, restart=False)
     with shards.opened(storage, config, config.games, identity, config=stored, restart=config.restart) as folder:
         plan = shards.plan(folder, config, config.games, identity)
-        for line in plan.damaged:
-            say(f"rebuilding: {line}")
         if plan.finished and folder.result:
             return f"finished before: {plan.games:,} games, {folder.result['rows']:,} rows in {storage}"
-        if plan.todo:
-            _check_workers(config)
-        folder.begin()
-        made = _make(config, plan, storage) if plan.todo else []
-        result = shards.result(identity, [*plan.done, *made])
-        folder.finish(result)
+        if plugin := runs.plugin_of(config):
+            playing.try_labeller(plugin.load(), plugin.spec)
+        else:
+            compiling.prepare("uct", config.engine)
+        # The workers start before anything is deleted.
+        with making.workers_of(config.workers, len(plan.todo), config.cluster, config.engine) as workers:
+            for line in plan.damaged:
+                say(f"rebuilding: {line}")
+            folder.begin()
+            made = _make(config, plan, storage, workers)
+        result = shards.finish(folder, identity, [*plan.done, *made], plan.games)
     seconds = time.perf_counter() - began
     speed = f"{sum(shard.simulations for shard in made) / seconds / 1e6:.2f} M simulations/s"
     return f"{result['games']:,} games, {result['rows']:,} rows in {storage} ({duration(seconds)}, {speed})"
 
 
-def _check_workers(config: GenerateConfig) -> None:
-    """Raise UserError where the labeller or the workers of a config do not work, before anything is deleted."""
-    if plugin := runs.plugin_of(config):
-        playing.try_labeller(plugin.load(), plugin.spec)
-    executors.on_cluster(config.cluster, config.engine).check() if config.cluster else workers.check()
-
-
-def _make(config: GenerateConfig, plan: shards.Plan, storage: Storage) -> list[Shard]:
+def _make(config: GenerateConfig, plan: shards.Plan, storage: Storage, workers: Workers) -> list[Shard]:
     """The missing shards, with a progress bar."""
-    settings, made = runs.settings_of(config), list[Shard]()
-    if config.cluster:
-        found = executors.make_on_cluster(settings, plan.todo, storage, config.cluster)
-    else:
-        if not config.labeller:
-            compiling.prepare("uct", config.engine)
-        found = executors.make_locally(settings, plan.todo, storage, config.workers or cores())
+    made = list[Shard]()
     began, done = time.perf_counter(), sum(shard.games for shard in plan.done)
     with Progress(plan.games, "games", done=done) as progress:
-        for shard in found:
+        for shard in making.make(workers, runs.settings_of(config), plan.todo, storage):
             made.append(shard)
-            rate = sum(each.simulations for each in made) / (time.perf_counter() - began) / 1e6
+            rate = sum(shard.simulations for shard in made) / (time.perf_counter() - began) / 1e6
             progress.advance(shard.games, f"{rate:.2f} M simulations/s")
     return made
 

@@ -33,7 +33,6 @@ from distill.alphazero.presets import PRESETS
 from distill.alphazero.schedule import Schedule
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, cli, cores, say
-from distill.common.workers import check as check_workers
 from distill.mcts import compiling
 from distill.networks import finding
 
@@ -57,9 +56,11 @@ def run(config: SelfPlayConfig) -> str:
             initial = step.initial_network(config.arch, config.init, True, config.seed)
         boards = grades.boards(config.eval_boards)
         schedule = Schedule(config=config, plan=_plan(config, out))
-        _check_workers(config, bool(config.workers or config.is_planned))
-        folder.begin()
-        return loop.run(schedule, folder, initial, boards)
+        # A run with a plan trains in this process while others play.
+        processes = config.workers or (max(1, cores() - 1) if config.is_planned else 0)
+        with workers.start(config, processes) as pool:  # before anything is deleted
+            folder.begin()
+            return loop.run(schedule, folder, initial, boards, pool)
 
 
 def _plan(config: SelfPlayConfig, out: Path) -> plan.Plan | None:
@@ -75,33 +76,24 @@ def _plan(config: SelfPlayConfig, out: Path) -> plan.Plan | None:
     return own or given
 
 
-def _check_workers(config: SelfPlayConfig, processes: bool) -> None:
-    """Raise UserError where the workers that a config asks for are not there, before anything is deleted."""
-    if config.cluster:
-        workers.on_cluster(config.cluster, config.engine).check()
-    elif processes:
-        check_workers()
-
-
 def _only_play(config: SelfPlayConfig) -> str:
     networks.start_backend(aloud=True)
     out, processes = config.out or Path("data/selfplay"), config.workers or cores()
     assert config.init is not None  # by the config's own check
     settings = dataclasses.replace(config, restart=False, cluster=None)
-    wanted = workers.of_network(settings, config.games, out, finding.network_file(config.init))
-    with wanted.opened(restart=config.restart) as folder:
-        plan = wanted.plan(folder)
-        games = dataclasses.replace(wanted, number=plan.games)
-        if not plan.finished:
-            _check_workers(config, True)
+    games = workers.of_network(settings, config.games, out, finding.network_file(config.init))
+    with games.opened(restart=config.restart) as folder:
+        plan = games.plan(folder)
+        if plan.finished:
+            return f"finished before: {plan.games:,} games in {out}"
+        compiling.prepare("puct", config.engine)
+        with workers.start(config, processes) as pool:  # before anything is deleted
             folder.begin()
-            compiling.prepare("puct", config.engine)
             where = f"on {config.cluster}" if config.cluster else f"in worker processes ({processes})"
             say(f"playing games {where}; each loads Keras first")
-            with workers.start(config, processes) as pool:
-                played = workers.finish(pool.play(games, plan.todo), games, folder)
-            return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
-    return f"finished before: {games.number:,} games in {out}"
+            games = dataclasses.replace(games, number=plan.games)
+            played = workers.finish(workers.begin(pool, games, plan.todo), games, folder)
+    return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
 
 
 main = cli.Command("selfplay", SelfPlayConfig, run, PRESETS)

@@ -31,6 +31,7 @@ class KeptPool:
     MOST = 3
     start = staticmethod(loky.ProcessPoolExecutor)
     idle: ClassVar[list[tuple[Any, Any]]] = []
+    _processes: ClassVar[dict[int, Any]] = {}  # which nobody may kill
 
     def __init__(self, **options: Any) -> None:
         variables = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
@@ -46,7 +47,9 @@ class KeptPool:
 
     def shutdown(self, **how: Any) -> None:
         if self.pool._flags.broken or not all(future.done() for future in self.calls):
-            self.pool.shutdown(**how)
+            from distill.common import executors
+
+            executors.stop(self.pool)
             return
         self.idle.append((self.kind, self.pool))
         for _, oldest in self.idle[: -self.MOST]:

@@ -52,7 +52,7 @@ def play_into(
     run = identity(settings, network)
     todo = shards.plan(settings, number, folder, run).todo
     make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})
-    return shards.declare(run, shards.plan(settings, number, folder, run).done, folder)
+    return shards.declare(run, shards.plan(settings, number, folder, run).done, number, folder)
 
 
 def metrics_of(out: Path) -> list[dict[str, Any]]:

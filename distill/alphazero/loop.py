@@ -10,7 +10,6 @@ import dataclasses
 import shutil
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,8 @@ from distill import networks
 from distill.alphazero import grades, plan, run_files, schedule, workers
 from distill.alphazero.run_files import Metrics
 from distill.alphazero.schedule import Schedule
-from distill.common import cores, read_object, run_folder, say, write_json
+from distill.common import read_object, run_folder, say, write_json
+from distill.common.executors import Workers
 from distill.datasets import benchmark, canonical, replay
 from distill.games import reader
 from distill.games.runs import RunSettings
@@ -44,7 +44,7 @@ class Loop:
 
     out: Path
     schedule: Schedule
-    workers: workers.Workers
+    workers: Workers
     learner: TrainingModel
     network: keras.Model
     grade: Callable[[], dict[str, float]]
@@ -61,9 +61,13 @@ class Loop:
 
 
 def run(
-    timetable: Schedule, folder: run_folder.Run, initial: keras.Model | None, boards: benchmark.GradedBoards
+    timetable: Schedule,
+    folder: run_folder.Run,
+    initial: keras.Model | None,
+    boards: benchmark.GradedBoards,
+    pool: Workers,
 ) -> str:
-    """Run the iterations that are missing; returns the last line. The caller holds the folder.
+    """Run the iterations that are missing; returns the last line. The caller holds the folder and stops the workers.
 
     Args:
       timetable: a run that is to follow a plan, but has none yet, makes one.
@@ -89,31 +93,29 @@ def run(
         continual.resume(learner, run_files.iteration_folder(out, len(finished)))
     for search in ("uct", "puct") if config.is_planned else ("puct",):
         compiling.prepare(search)
-    processes = config.workers or (max(1, cores() - 1) if config.is_planned else 0)
-    with workers.start(config, processes) as pool:
-        if config.is_planned:
-            # Without a stored plan, measure this machine and store one.
-            followed = timetable.plan or plan.make(config, pool, learner, out / run_files.INITIAL)
-            plan.write(out / run_files.PLAN, followed)
-            say(plan.line(followed))
-            timetable = Schedule(config=config, plan=followed)
-        began = time.monotonic()  # what came before is no part of the minutes
-        grade = grades.grader(network, boards)
-        loop = Loop(
-            out=out, schedule=timetable, workers=pool, learner=learner, network=network, grade=grade, finished=finished
-        )
-        if timetable.overlaps and not finished:
-            play_first(loop, began)
-            began = time.monotonic()
-        while len(finished) < len(timetable):
-            # Without a plan, minutes only end the run between two iterations.
-            if not config.is_planned and config.minutes and finished and finished[-1]["minutes"] >= config.minutes:
-                break
-            loop = planned_again(loop)
-            finished.append(iterate(loop, began))
-            began = time.monotonic()
-            say(line(finished[-1]) + time_left(loop))
-            run_files.publish(folder, finished)
+    if config.is_planned:
+        # Without a stored plan, measure this machine and store one.
+        followed = timetable.plan or plan.make(config, pool, learner, out / run_files.INITIAL)
+        plan.write(out / run_files.PLAN, followed)
+        say(plan.line(followed))
+        timetable = Schedule(config=config, plan=followed)
+    began = time.monotonic()  # what came before is no part of the minutes
+    grade = grades.grader(network, boards)
+    loop = Loop(
+        out=out, schedule=timetable, workers=pool, learner=learner, network=network, grade=grade, finished=finished
+    )
+    if timetable.overlaps and not finished:
+        play_first(loop, began)
+        began = time.monotonic()
+    while len(finished) < len(timetable):
+        # Without a plan, minutes only end the run between two iterations.
+        if not config.is_planned and config.minutes and finished and finished[-1]["minutes"] >= config.minutes:
+            break
+        loop = planned_again(loop)
+        finished.append(iterate(loop, began))
+        began = time.monotonic()
+        say(line(finished[-1]) + time_left(loop))
+        run_files.publish(folder, finished)
     return result(out, finished)
 
 
@@ -141,10 +143,10 @@ def play_first(loop: Loop, began: float) -> None:
     """Play the games of iteration 0. This process has nothing to learn yet, so one more worker plays."""
     games, metrics = games_of(loop, 0), loop.folder(0) / run_files.METRICS
     say(f"the teacher plays {games.number:,} games")
-    with games.opened() as folder, loop.workers.one_more() as pool:
+    with games.opened() as folder, workers.start(loop.schedule.config, loop.workers.number + 1) as pool:
         todo = games.plan(folder).todo
         folder.begin()
-        workers.finish(pool.play(games, todo), games, folder)
+        workers.finish(workers.begin(pool, games, todo), games, folder)
     if not metrics.is_file():
         minutes = round((time.monotonic() - began) / 60, 2)
         write_json(metrics, {"minutes": minutes, "games_hash": run_files.games_hash(games.folder)})
@@ -168,13 +170,13 @@ def iterate(loop: Loop, began: float) -> Metrics:
     played = {"games": 0, "rows": 0, "games_hash": None}
     with games.opened() if games.number else nullcontext() as record:
         # Start playing; a planned run learns meanwhile, others wait for the games first.
-        futures = list[Future[Any]]()
+        playing = None
         if record:
             todo = games.plan(record).todo
             record.begin()
-            futures = loop.workers.play(games, todo)
+            playing = workers.begin(loop.workers, games, todo)
             if not loop.schedule.overlaps:
-                workers.finish(futures, games, record)
+                workers.finish(playing, games, record)
         before_learning = time.monotonic()
         learned = learn(loop)
         after_learning = time.monotonic()
@@ -185,8 +187,8 @@ def iterate(loop: Loop, began: float) -> Metrics:
             arena = workers.arena(loop.workers, config, folder / run_files.CANDIDATE, loop.champion, seed)
         graded = loop.grade()
         before_waiting = time.monotonic()
-        if record:
-            played = workers.finish(futures, games, record) | {"games_hash": run_files.games_hash(games.folder)}
+        if record and playing:
+            played = workers.finish(playing, games, record) | {"games_hash": run_files.games_hash(games.folder)}
     earlier = loop.finished[-1] if loop.finished else read_object(loop.folder(0) / run_files.METRICS)
     # Learning counts by its own clock, which includes what an interrupted process had done.
     seconds = before_learning - began + learned["training_seconds"] + time.monotonic() - after_learning

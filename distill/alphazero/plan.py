@@ -21,7 +21,8 @@ import numpy as np
 
 from distill.alphazero import run_files, workers
 from distill.alphazero.settings import SEARCH, SelfPlayConfig
-from distill.common import UserError, cli, say, write_json
+from distill.common import UserError, cli, executors, say, write_json
+from distill.common.executors import Workers
 from distill.datasets import batching
 from distill.game import outputs
 from distill.game.rules import COLUMNS
@@ -113,21 +114,20 @@ def teacher_settings(config: SelfPlayConfig, seed: int) -> RunSettings:
     return RunSettings(simulations=config.teacher_simulations, votes=1, seed=seed, **shared)
 
 
-def make(config: SelfPlayConfig, pool: workers.Workers, learner: TrainingModel, network: Path) -> Plan:
+def make(config: SelfPlayConfig, pool: Workers, learner: TrainingModel, network: Path) -> Plan:
     """Measure playing and learning side by side, as the run will do them, and plan the config's minutes."""
     from distill.training import step
 
     say("measuring this machine, half a minute")
     # Measure search and learning at the same time, because the run does both at once.
-    players = range(pool.number)
-    futures = pool.submit(measure_search, [(config, MEASURED_SECONDS)] * len(players), network)
-    examples, played = _openings(learner.recipe.batch_size), lambda: all(future.done() for future in futures)
-    steps = step.steps_a_second(learner, examples, played)
-    simulations = sum(workers.results(futures))
+    search = (measure_search, config, MEASURED_SECONDS, pool.file(network))
+    searching = pool.begin(executors.results, pool, workers.alone, [search] * pool.processes)
+    steps = step.steps_a_second(learner, _openings(learner.recipe.batch_size), searching.done)
+    simulations = sum(searching.result())
     # The teacher plays alone at first.
-    teachers = [(teacher_settings(config, 0), MEASURED_SECONDS / 4)] * len(players)
-    games = sum(workers.results(pool.submit(measure_teacher, teachers)))
-    return planned(config, pool.number, games, simulations, steps)
+    teacher = (measure_teacher, teacher_settings(config, 0), MEASURED_SECONDS / 4)
+    games = sum(executors.results(pool, workers.alone, [teacher] * pool.processes))
+    return planned(config, pool.processes, games, simulations, steps)
 
 
 def planned(config: SelfPlayConfig, players: int, games: float, simulations: float, steps: float) -> Plan:

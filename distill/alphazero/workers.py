@@ -1,8 +1,13 @@
-"""Workers of a self-play run, processes or those of a Dask cluster: they play shards of games, and blocks of an arena.
+"""What workers do in a self-play run: they play shards of games, and blocks of an arena.
 
-A worker lives as long as the run, so TensorFlow starts once in it and a network's graph is traced once. It has one
+    playing = workers.begin(pool, games)           # shards appear in the games' folder while this thread learns
+    ...
+    workers.finish(playing, games)                 # waits, and writes the manifest
+    workers.arena(pool, config, candidate, champion, seed)
+
+Workers live as long as the run, so TensorFlow starts once in each and a network's graph is traced once. They have one
 thread: then a network's output for a position depends on no other position in the batch, and a game on no number of
-workers. A run without processes plays with all threads of its own. To a cluster networks travel by the hash of their
+workers. A run without processes plays with all threads of this one. To a cluster networks travel by the hash of their
 file, and shards come back as files: no folder is shared.
 """
 
@@ -12,7 +17,7 @@ import dataclasses
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -24,12 +29,10 @@ import numpy as np
 
 from distill import networks
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import DataError, Progress, UserError, listed, provenance, run_folder, say, write_atomically
-from distill.common.cluster import Cluster
-from distill.common.progress import silence
-from distill.common.workers import pool
+from distill.common import Progress, executors, listed, provenance, run_folder, say, write_atomically
+from distill.common.executors import Cluster, KilledError, WorkerError, Workers
 from distill.game import outputs
-from distill.games import executors, runs, schema, selfplay, shards
+from distill.games import making, runs, schema, selfplay, shards
 from distill.games.runs import RunSettings
 from distill.mcts import puct
 from distill.players import match
@@ -43,107 +46,24 @@ if TYPE_CHECKING:
 POLL = 1.0
 """Seconds between two updates of the progress bar while workers play."""
 
-ONE_THREAD = dict.fromkeys(("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), "1")
-
-
-class Workers:
-    """Processes with one task at a time each; a context manager. Without processes, tasks run in this one at once."""
-
-    def __init__(self, number: int) -> None:
-        self.pools = [pool(ONE_THREAD) for _ in range(number)]
-        self.number = max(1, number)
-
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for each in self.pools:
-            each.shutdown(wait=False, kill_workers=True)
-
-    def one_more(self) -> Workers:
-        """Other workers, one more than these."""
-        return Workers(len(self.pools) + 1)
-
-    def submit(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *files: Path) -> list[Future[Any]]:
-        """Start `work(*task, *files)` for at most as many tasks as there are workers."""
-        # Each worker gets at most one task, a large one, so that it traces its graphs once.
-        if self.pools:
-            return [each.submit(work, *task, *files) for each, task in zip(self.pools, tasks, strict=False)]
-        futures = []
-        for task in tasks:
-            futures.append(Future[Any]())
-            futures[-1].set_result(work(*task, *files))
-        return futures
-
-    def play(self, games: Games, todo: Sequence[shards.Task]) -> list[Future[Any]]:
-        """Start playing these shards, every worker its part of them."""
-        return self.submit(play, ((games, todo[part :: self.number]) for part in range(self.number)))
-
-
-class ClusterWorkers(Workers):
-    """The same on the workers of a Dask cluster, any number of tasks at a time."""
-
-    def __init__(self, address: str, engine: str = "compiled") -> None:
-        super().__init__(0)
-        self.cluster, self.engine = on_cluster(address, engine), engine
-        self.number = len(self.cluster.check())  # a process computes one task at a time, on whatever threads
-        self.keeping, self.ended = threading.Lock(), False
-
-    def __exit__(self, *_: object) -> None:
-        with self.keeping:
-            self.ended = True
-
-    def one_more(self) -> Workers:
-        """The same workers, but what ends with the context is theirs alone."""
-        return ClusterWorkers(self.cluster.address, self.engine)
-
-    def submit(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *files: Path) -> list[Future[Any]]:
-        return self._submit([(work, *task) for task in tasks], files, lambda _, result: result)
-
-    def play(self, games: Games, todo: Sequence[shards.Task]) -> list[Future[Any]]:
-        def keep(number: int, content: bytes) -> None:
-            write_atomically(games.folder / schema.shard_name(todo[number].index), content)
-
-        network = [games.network] if games.network else []
-        return self._submit([(play_apart, games, task) for task in todo], network, keep)
-
-    def _submit(
-        self, tasks: Sequence[tuple[Any, ...]], files: Sequence[Path], keep: Callable[[int, Any], Any]
-    ) -> list[Future[Any]]:
-        """A future a task, of `keep(its number, result)`; all of it in a thread."""
-        futures = [Future[Any]() for _ in tasks]
-
-        def run() -> None:
-            try:
-                for number, result in self.cluster.mapped(_alone, tasks, files):
-                    with self.keeping:
-                        if self.ended:  # the folder is no longer locked
-                            raise UserError("the workers were let go before they had finished")
-                        futures[number].set_result(keep(number, result))
-            except BaseException as error:  # raised where the results are waited for
-                for future in futures:
-                    if not future.done():
-                        future.set_exception(error)
-
-        threading.Thread(target=run, daemon=True).start()
-        return futures
-
 
 def start(config: SelfPlayConfig, processes: int) -> Workers:
-    """The workers that a config asks for: of its cluster, or so many processes."""
-    return ClusterWorkers(config.cluster, config.engine) if config.cluster else Workers(processes)
+    """The workers that a config asks for, started: of its cluster, or so many processes; 0: this process."""
+    if config.cluster:
+        return on_cluster(config.cluster, config.engine)
+    return executors.started(processes) if processes else Workers()
 
 
 def on_cluster(address: str, engine: str = "compiled") -> Cluster:
-    """A cluster whose workers evaluate networks and search as this process does."""
-    return Cluster(address=address, versions=partial(versions_here, engine))
+    """The workers of a cluster that evaluate networks and search as this process does."""
+    return Cluster(address, partial(versions_here, engine))
 
 
 def versions_here(engine: str) -> dict[str, Any]:
     """The versions that decide what a network plays."""
     backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
     found = provenance.versions(*selfplay.LIBRARIES, backend)
-    return found | executors.versions_here(engine) | {"puct_version": puct.PUCT_VERSION, "backend": backend}
+    return found | making.versions_here(engine) | {"puct_version": puct.PUCT_VERSION, "backend": backend}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,40 +112,48 @@ def of_network(config: SelfPlayConfig, number: int, folder: Path, network: Path)
     return Games(settings=config, number=number, folder=folder, run=run, network=network)
 
 
-def finish(futures: Sequence[Future[Any]], games: Games, folder: run_folder.Run) -> dict[str, Any]:
+def begin(workers: Workers, games: Games, todo: Sequence[shards.Task]) -> Future[None]:
+    """Start playing these shards; they appear in the folder of the games."""
+    return workers.begin(_play_all, workers, games, todo)
+
+
+def _play_all(workers: Workers, games: Games, todo: Sequence[shards.Task]) -> None:
+    try:
+        if isinstance(workers, Cluster):
+            network = [workers.file(games.network)] if games.network else []
+            tasks = [(play_apart, games, task, *network) for task in todo]
+            for number, content in executors.completed(workers, alone, tasks):
+                write_atomically(games.folder / todo[number].name, content)
+        else:
+            # Each process gets one large task, so that all its lanes have a game until the end.
+            replaced = {task for task in todo if (games.folder / task.name).exists()}
+            parts = [todo[part :: workers.number] for part in range(min(workers.number, len(todo)))]
+            executors.results(workers, play, [(games, part, replaced) for part in parts])
+    except KilledError as error:
+        missing = listed([task.name for task in todo if not (games.folder / task.name).exists()])
+        raise WorkerError(f"{games.folder}: {missing}: {error}; the same command resumes") from error
+
+
+def finish(playing: Future[None], games: Games, folder: run_folder.Run) -> dict[str, Any]:
     """Wait for games and record the result; returns its numbers of `games` and `rows`.
 
     Raises DataError where a shard has disappeared meanwhile.
     """
     # Workers report nothing, so progress is read from the shards that they finish.
-    if waiting := wait(futures, timeout=0).not_done:
+    if not playing.done():
         with Progress(games.number, "games", games.played()) as progress:
-            while waiting := wait(waiting, timeout=POLL).not_done:
+            while wait([playing], timeout=POLL).not_done:
                 progress.reach(max(progress.done, games.played()))
-            results(futures)
+            playing.result()
             progress.reach(games.number)
-    results(futures)
-    plan = games.plan(folder)
-    if plan.todo:
-        names = listed([task.name for task in plan.todo])
-        raise DataError(f"{games.folder}: {names} missing or damaged after it was played; start the command again")
-    result = shards.result(games.run, plan.done)
-    folder.finish(result)
+    playing.result()
+    result = shards.finish(folder, games.run, games.plan(folder).done, games.number)
     return {"games": result["games"], "rows": result["rows"]}
 
 
-def results(futures: Sequence[Future[Any]]) -> list[Any]:
-    """What the tasks return, once all have ended. Raises UserError where a worker died."""
-    from joblib.externals.loky.process_executor import BrokenProcessPool
-
-    try:
-        return [future.result() for future in futures]
-    except BrokenProcessPool:
-        raise UserError("a worker process has died (out of memory?); the same command resumes") from None
-
-
-def play(games: Games, todo: Sequence[shards.Task]) -> None:
-    """Play these shards."""
+def play(games: Games, todo: Sequence[shards.Task], replaced: Collection[shards.Task] = ()) -> None:
+    """Play these shards, but not those that exist, since an earlier try has played them; `replaced` existed before."""
+    todo = [task for task in todo if task in replaced or not (games.folder / task.name).exists()]
     if isinstance(games.settings, RunSettings):
         for task in todo:
             shards.make_shard(games.settings, task.index, task.games, games.folder)
@@ -246,13 +174,11 @@ def play_apart(games: Games, task: shards.Task, network: Path | None = None) -> 
 
 
 _TURN = threading.Lock()
-"""Held by the one task of a cluster's worker process that computes: networks are evaluated in shared memory."""
+"""Held by the one task of a process that computes: a cluster's worker may have many threads, which share a network."""
 
 
-def _alone(work: Callable[..., Any], *task: Any) -> Any:
-    """On a cluster's worker: a task, with the one thread that the run's own processes have."""
-    os.environ.update(ONE_THREAD)
-    silence()
+def alone(work: Callable[..., Any], *task: Any) -> Any:
+    """A task, while no other one computes in this process."""
     with _TURN:
         return work(*task)
 
@@ -265,14 +191,12 @@ def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: P
     say("arena: candidate against champion")
     outcomes: list[float] = []
     lines: set[tuple[int, ...]] = set()
+    pair = [workers.file(network) for network in (candidate, champion)]
+    tasks = [(meet, config, seed, first, *pair) for first in range(0, config.arena_games, match.BLOCK)]
     with Progress(config.arena_games, "arena games") as progress:
-        while len(outcomes) < config.arena_games:
-            # A block for each worker, then the next ones.
-            firsts = range(len(outcomes), config.arena_games, match.BLOCK)[: workers.number]
-            tasks = [(config, seed, first) for first in firsts]
-            for found, moves in results(workers.submit(meet, tasks, candidate, champion)):
-                outcomes += found
-                lines |= {*moves}
+        for _, (block, moves) in executors.completed(workers, alone, tasks):
+            outcomes += block
+            lines |= {*moves}
             progress.reach(len(outcomes))
     return {"score": float((np.array(outcomes) + 1).mean() / 2), "distinct_games": len(lines)}
 

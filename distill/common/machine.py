@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -14,7 +15,10 @@ def cores() -> int:
     """Processors that this process may use: its affinity, or less under a container's quota."""
     from joblib import cpu_count  # not at the top, because it takes a while
 
-    return int(cpu_count())
+    try:
+        return int(cpu_count())
+    except ValueError as error:
+        raise UserError(f"LOKY_MAX_CPU_COUNT={os.environ.get('LOKY_MAX_CPU_COUNT')}: must be a number") from error
 
 
 def require_address_space(size: int, whose: str) -> None:

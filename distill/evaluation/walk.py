@@ -25,8 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import DataError, Progress, UserError, cores, write_atomically
-from distill.common.workers import spread
+from distill.common import DataError, Progress, UserError, cores, executors, write_atomically
 from distill.game.rules import (
     CELLS,
     COLUMNS,
@@ -77,7 +76,7 @@ def chooser(name: str, workers: int, *, symmetric: bool = False) -> Choose:
     def ask(keys: Keys) -> list[NDArray[Any]]:
         """Moves (B,) and margins (B,)."""
         tasks = [(name, known, keys[start : start + BATCH]) for start in range(0, len(keys), BATCH)]
-        results = spread(_moves, tasks, workers if len(tasks) > 1 else 1)
+        results = executors.results(executors.shared(workers if len(tasks) > 1 else 1), _moves, tasks)
         return [np.concatenate(parts) for parts in zip(*results, strict=True)]
 
     def choose(current: Keys, mask: Keys) -> NDArray[np.integer[Any]]:

@@ -1,7 +1,7 @@
 """Shards of a run: make one, find which are missing, describe them for the record.
 
 `make_shard(settings, index, ...)` plays games [index * S, (index + 1) * S) and writes one Parquet file; the same
-settings and index give the same bytes anywhere. A run is that function mapped over its indices (`executors.py`): what
+settings and index give the same bytes anywhere. A run is that function mapped over its indices (`making.py`): what
 is missing or damaged is made, what is valid is kept, and the result is recorded last.
 """
 
@@ -101,7 +101,21 @@ def write(
     return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest())
 
 
-def result(run: Mapping[str, Any], shards: Sequence[Shard]) -> dict[str, Any]:
+def finish(folder: run_folder.Run, run: Mapping[str, Any], shards: Sequence[Shard], games: int) -> dict[str, Any]:
+    """Record that a run of so many games is finished; returns its result.
+
+    Raises DataError where a shard has disappeared, so that no record has fewer games than were asked for.
+    """
+    names = folder.storage.names()
+    if (left := sum(shard.games for shard in shards if shard.name in names)) != games:
+        problem = f"{left:,} of {games:,} games are left, because shards were deleted or damaged"
+        raise DataError(f"{folder.storage}: {problem}; start the command again")
+    finished = _result(run, shards)
+    folder.finish(finished)
+    return finished
+
+
+def _result(run: Mapping[str, Any], shards: Sequence[Shard]) -> dict[str, Any]:
     """What the record of a finished run of games with these shards says."""
     ordered = sorted(shards, key=lambda shard: shard.first_game)
     sums = {key: sum(getattr(shard, key) for shard in ordered) for key in ("games", "rows", "simulations")}
@@ -168,7 +182,7 @@ def plan(folder: run_folder.Run, settings: Any, games: int, run: Mapping[str, An
     todo = [task for task in tasks if task not in done]
     return Plan(
         games=sum(task.games for task in tasks),
-        finished=not todo and folder.result == result(run, [*done.values()]),
+        finished=not todo and folder.result == _result(run, [*done.values()]),
         done=[*done.values()],
         todo=todo,
         damaged=damaged,

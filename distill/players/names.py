@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import file_hash, plugins, shortened
+from distill.common.executors import Workers
 from distill.game import outputs
 from distill.mcts import compiling
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, MOST_SOLVER_SIMULATIONS, UctSettings
@@ -132,7 +133,7 @@ def check_mode(name: str, most: int) -> None:
         raise ValueError(f"{player}: unknown mode {shortened(search)!r}; modes are {modes}")
 
 
-def make(name: str, workers: int = 1, *, fast: bool = False, cluster: str | None = None) -> Player:
+def make(name: str, workers: int = 1, *, fast: bool = False, cluster: Workers | None = None) -> Player:
     """The player of a name; a search is compiled here, and a line says so.
 
     Args:
@@ -140,7 +141,7 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: str | None
       workers: processes for searches and the solver.
       fast: evaluate an exported network with ONNX Runtime where it is installed: ready at once and equal up to
         rounding. Published figures are measured without it.
-      cluster: address of a Dask scheduler whose workers share long UCT searches.
+      cluster: workers that share long UCT searches instead.
 
     Raises ValueError for an unknown name, DataError for a folder without a model, and UserError where the solver is not
     installed or a custom player cannot be imported or fails on a few boards.

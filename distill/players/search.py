@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distill.common.workers import spread
+from distill.common import executors
+from distill.common.executors import Workers
 from distill.game.rules import COLUMNS, Bitboards, Position
 from distill.mcts.settings import UctSettings
 from distill.players.player import Choices, Seeds
@@ -25,13 +26,13 @@ class SearchPlayer:
 
     Attributes:
       workers: processes that share long searches.
-      cluster: address of a Dask scheduler whose workers share them instead.
+      cluster: workers that share them instead.
     """
 
     name: str
     settings: UctSettings
     workers: int = 1
-    cluster: str | None = None
+    cluster: Workers | None = None
 
     def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         results = self.search(current, mask, seeds)
@@ -49,17 +50,10 @@ class SearchPlayer:
         positions = [Position(*bits) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
         numbers = [int(seed) for seed in seeds]
         simulations = len(positions) * self.settings.simulations * self.settings.votes
-        there = None
-        if self.cluster:
-            from distill.games import executors  # which needs pyarrow, as a search does not
-
-            there = executors.on_cluster(self.cluster)
-        if (self.workers <= 1 and not there) or simulations < SHARED_SIMULATIONS:
+        workers = self.cluster or executors.shared(self.workers)
+        if simulations < SHARED_SIMULATIONS or workers.window == 1:  # this process computes
             return search(positions, self.settings, numbers)
-        # Split the batch for the worker processes, or for those of the cluster.
-        workers = sum(there.check().values()) if there else self.workers
-        size = -(-len(positions) // (4 * workers))  # several parts a worker: searches end at different times
+        size = -(-len(positions) // (4 * workers.number))  # several parts a worker: searches end at different times
         parts = range(0, len(positions), size)
         tasks = [(positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts]
-        found = there.spread(search, tasks) if there else spread(search, tasks, workers)
-        return [result for part in found for result in part]
+        return [result for part in executors.results(workers, search, tasks) for result in part]

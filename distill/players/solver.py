@@ -26,10 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import UserError, first_line
+from distill.common import UserError, executors, first_line
 from distill.common.progress import Advance, silent
 from distill.common.provenance import install_line
-from distill.common.workers import spread
 from distill.game import encoding
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import CELLS, COLUMNS, ROWS, Bitboards, Position, check_shapes, legal_mask
@@ -82,11 +81,11 @@ def score_boards(current: Bitboards, mask: Bitboards, workers: int = 1, advance:
     check_shapes(current, mask)
     starts = range(0, len(current), _CHUNK)
     tasks = ((current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts)
-    chunks = [np.empty((0, COLUMNS), np.int8)]
-    for chunk in spread(_score, tasks, workers if len(starts) > 1 else 1):
-        chunks.append(chunk)
+    scores = np.empty((len(current), COLUMNS), np.int8)
+    for number, chunk in executors.completed(executors.shared(workers if len(starts) > 1 else 1), _score, tasks):
+        scores[starts[number] : starts[number] + len(chunk)] = chunk
         advance(len(chunk))
-    return np.concatenate(chunks)
+    return scores
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from distill.common import OutputError, UserError, say
-from distill.common.workers import WorkerError
+from distill.common.executors import WorkerError
 from distill.game.encoding import FULL_COLUMN, bitboards_of
 from distill.game.mixing import splitmix64
 from distill.game.rules import EMPTY, Position

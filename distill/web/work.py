@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import Generic, TypeVar
 
-from distill.common.workers import WorkerError, pool
+from distill.common.executors import Processes, WorkerError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -122,4 +122,4 @@ def threads(workers: int, limit: int, batch: int = 1) -> Queue:
 
 def process(limit: int) -> Queue:
     """A queue before one process."""
-    return Queue(pool, limit, kill_workers=True)
+    return Queue(partial(Processes, 1), limit)

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from distill.common import Progress, UserError, cli, provenance, run_folder
-from distill.common.workers import spread
+from distill.common import Progress, UserError, cli, executors, provenance, run_folder
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
 from distill.game.encoding import bitboards_of
@@ -65,12 +64,12 @@ def run(config: Config) -> str:
         refuse_other_boards(file, settings)
         others = benchmark.read(config.out, files=(benchmark.FILES[0],))
         chunks = [range(first, min(first + CHUNK, config.games)) for first in range(0, config.games, CHUNK)]
-        positions = []
+        positions, workers = [], executors.shared(config.workers)
         with Progress(config.games, "games") as progress:
-            played = spread(play_games, ((games, config.seed) for games in chunks), config.workers)
-            for games, found in zip(chunks, played, strict=True):
-                positions.append(found)
-                progress.advance(len(games))
+            tasks = [(games, config.seed) for games in chunks]
+            for number, played in executors.completed(workers, play_games, tasks):
+                positions.append(played)
+                progress.advance(len(chunks[number]))
         current, mask, _ = canonicalise(*np.concatenate(positions).T)
         distinct = np.unique(np.stack([current, mask], 1), axis=0)
         distinct = distinct[~np.isin(board_keys(*distinct.T), board_keys(others.current, others.mask))]

@@ -24,9 +24,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import cli, cores
+from distill.common import cli, cores, executors
 from distill.common.files import write_atomically
-from distill.common.workers import spread
 from distill.datasets import benchmark
 from distill.datasets.benchmark import GradedBoards
 from distill.datasets.canonical import board_keys
@@ -182,7 +181,7 @@ def make_puzzles(
 def _rated(boards: GradedBoards, players: Mapping[str, Player], elo: Mapping[str, float], workers: int) -> list[_Rated]:
     """The boards whose tree is small enough and not too long for its rating, in their order."""
     pairs = zip(boards.current.tolist(), boards.mask.tolist(), strict=True)
-    trees = list(spread(tree, [(Position(*pair), MOST_NODES) for pair in pairs], workers))
+    trees = executors.results(executors.shared(workers), tree, [(Position(*pair), MOST_NODES) for pair in pairs])
     keys = [key for key, nodes in zip(board_keys(boards.current, boards.mask).tolist(), trees, strict=True) if nodes]
     kept = [nodes for nodes in trees if nodes]
     chances = np.array([_chances(player, kept) for player in players.values()]).T

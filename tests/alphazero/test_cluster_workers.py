@@ -3,7 +3,6 @@
 - `selfplay --games-only --cluster` writes the bytes of a local run; each worker fetches the network once, by its hash;
 - a worker killed while it plays costs its shard; a shard that kills every worker is named and all others are made;
 - a whole run, its arena and the measuring of a plan work there, with the games and weights of a local run;
-- a worker counts once, whatever its threads; after the end of a run nothing more is kept;
 - workers with another backend are refused, and a restart deletes nothing before they are found;
 - `evaluate --cluster` shares long searches, with the same moves.
 """
@@ -13,7 +12,6 @@ import hashlib
 import json
 import os
 import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,7 @@ from selfplay_helpers import games_of, metrics_of, tiny
 
 from distill import evaluate, selfplay
 from distill.alphazero import plan, run_files, workers
-from distill.common import UserError
-from distill.common import cluster as cluster_module
+from distill.common import UserError, executors
 from distill.games.shards import Task
 from distill.networks import saved
 from distill.players import search
@@ -67,7 +64,7 @@ def alone(flags, tmp_path_factory):
 
 def received() -> list[str]:
     """On a worker: the names of the files that it was sent."""
-    return sorted(path.name for path in Path(cluster_module._folder().name).iterdir())
+    return sorted(path.name for path in Path(executors._folder().name).iterdir())
 
 
 def test_a_cluster_plays_the_bytes_of_a_local_run(alone, flags, network, tmp_path, cluster, capsys):
@@ -116,7 +113,7 @@ def test_a_shard_that_kills_every_worker_is_named_and_all_others_are_made(
     monkeypatch.setattr(workers, "play_apart", die)
     command = [*flags, str(tmp_path), "--cluster", cluster.scheduler_address]
     assert selfplay.main(command) == 1
-    assert "workers died again and again over 1 tasks" in capsys.readouterr().err
+    assert "shard-00001.parquet: worker processes died at every try of a task" in capsys.readouterr().err
     expected = shard_hashes(alone)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected
@@ -139,31 +136,6 @@ def test_a_run_plays_and_meets_its_champion_there(network, tmp_path, cluster, ea
     assert all(each["distinct_games"] for each in metrics_of(there))
     weights = [saved.load_core(run / "best.keras").get_weights() for run in (here, there)]
     assert same(*weights)
-
-
-def test_a_process_there_counts_once_and_after_the_end_nothing_is_kept(monkeypatch):
-    kept, goes_on, over = [], threading.Event(), threading.Event()
-
-    def mapped(*_):
-        try:
-            goes_on.wait(60)
-            yield 0, b"a shard"
-        finally:
-            over.set()
-
-    monkeypatch.setattr(cluster_module.Cluster, "check", lambda _: {"tcp://a": 4, "tcp://b": 4})
-    monkeypatch.setattr(cluster_module.Cluster, "mapped", mapped)
-    with workers.ClusterWorkers("tcp://head") as pool:
-        assert pool.number == 2, "a process computes one task at a time"
-        with pool.one_more() as more:
-            assert more.number == 2
-        assert not pool.ended
-        (future,) = pool._submit([()], [], lambda *result: kept.append(result))
-    goes_on.set()
-    assert over.wait(60)
-    with pytest.raises(UserError, match="let go"):
-        future.result(60)
-    assert not kept
 
 
 @pytest.mark.slow
@@ -191,7 +163,7 @@ def test_a_plan_is_made_by_measuring_the_cluster_and_followed_there(
 def test_workers_with_another_backend_are_refused_before_anything_is_deleted(
     alone, flags, cluster, monkeypatch, capsys
 ):
-    monkeypatch.setattr(workers.executors.uct, "SEARCH_VERSION", -1)
+    monkeypatch.setattr(workers.making.uct, "SEARCH_VERSION", -1)
     before = state(alone)
     command = [*flags, str(alone), "--cluster", cluster.scheduler_address, "--restart"]
     assert selfplay.main(command) == 1
@@ -199,7 +171,7 @@ def test_workers_with_another_backend_are_refused_before_anything_is_deleted(
     monkeypatch.undo()
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     with pytest.raises(UserError, match="backend tensorflow there, jax here"):
-        workers.on_cluster(cluster.scheduler_address).check()
+        workers.on_cluster(cluster.scheduler_address)
     assert state(alone) == before
 
 
@@ -212,12 +184,13 @@ def test_long_searches_are_shared_with_the_same_moves(tmp_path, cluster, undrawn
     here = graded(tmp_path / "here")
     monkeypatch.setattr(search, "SHARED_SIMULATIONS", 100)
     shared: list[int] = []
-    spread = cluster_module.Cluster.spread
+    results = executors.results
 
-    def counted(there: cluster_module.Cluster, work: Any, tasks: Any) -> Any:
+    def counted(cluster: executors.Workers, work: Any, tasks: Any) -> Any:
+        assert isinstance(cluster, executors.Cluster)
         shared.append(len(tasks))
-        return spread(there, work, tasks)
+        return results(cluster, work, tasks)
 
-    monkeypatch.setattr(cluster_module.Cluster, "spread", counted)
+    monkeypatch.setattr(executors, "results", counted)
     assert graded(tmp_path / "there", "--cluster", cluster.scheduler_address) == here
     assert max(shared) > 2

@@ -22,6 +22,8 @@ from selfplay_helpers import games_of, read
 
 from distill import selfplay
 from distill.alphazero import loop, plan, run_files, workers
+from distill.common import executors
+from distill.common.executors import Workers
 from distill.games import schema
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
@@ -43,17 +45,16 @@ FLAGS = ["--preset", "hour", "--eval-boards", "5", "--lanes", "6", "--shard-game
 FLAGS += ["--precision", "float32", "--teacher-simulations", "20"]
 
 
-class InThisProcess(workers.Workers):
+class InThisProcess(Workers):
     """Workers that run their tasks at once in this process, where the tiny networks of the tests are known."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(0)
-        self.number = number
+        self.number = self.processes = number
 
 
 @pytest.fixture(autouse=True)
 def quick(small_networks, eagerly, monkeypatch):
-    monkeypatch.setattr(workers, "Workers", InThisProcess)
+    monkeypatch.setattr(executors, "started", InThisProcess)
     monkeypatch.setattr(workers, "_EVALUATORS", {})
     monkeypatch.setattr(run_files, "report", lambda *_: None)
 

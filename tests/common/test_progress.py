@@ -94,10 +94,9 @@ def test_a_bar_on_a_terminal_tells_the_same_and_a_worker_nothing(clock, monkeypa
 
 def test_a_killed_worker_leaves_no_semaphore():
     code = """
-from distill.common import workers
-one = workers.pool()
-one.submit(exec, "from distill.common import Progress; Progress(2, 'games')").result()
-one.shutdown(kill_workers=True)
+from distill.common import executors
+with executors.started(1) as workers:
+    workers.submit(exec, "from distill.common import Progress; Progress(2, 'games')").result()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""

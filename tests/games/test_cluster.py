@@ -3,7 +3,8 @@
 - a cluster and an object store hold byte for byte the shards of one process
 - a worker killed while it works costs its shard, which is rebuilt; a shard that kills every worker is named and all
   others are made
-- no scheduler, no worker, a worker of other versions, an --out that workers do not share: each one line, exit 1
+- no scheduler, a scheduler that dies, no worker, a worker of other versions, an --out that workers do not share: one
+  line each, exit 1
 - an upload is read back and compared; a half-uploaded shard is rebuilt and valid ones are kept
 - without the extras the missing one is named
 """
@@ -11,10 +12,12 @@
 import dataclasses
 import os
 import random
+import re
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +25,9 @@ import pytest
 from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, inspect
-from distill.common import DataError, UserError, provenance
-from distill.common import cluster as cluster_module
+from distill.common import DataError, UserError, executors, provenance
 from distill.common.storage import Folder, Remote, Storage, storage_of
-from distill.games import executors, reader, schema, shards
+from distill.games import making, reader, schema, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
 
@@ -58,6 +60,12 @@ def cluster(bucket):
         yield started
 
 
+def make(todo: list[shards.Task], folder: Path, address: str, work: Any, run: RunSettings = RUN) -> list[Shard]:
+    """These shards, by a cluster."""
+    with making.on_cluster(address, run.engine) as workers:
+        return list(making.make(workers, run, todo, folder, work))
+
+
 def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, capsys):
     command = [*SMALL, "--cluster", cluster.scheduler_address, "--out", str(tmp_path)]
     assert generate.main(command) == 0
@@ -69,7 +77,7 @@ def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, cap
 
 def test_a_worker_that_dies_costs_its_shard_alone(alone, tmp_path, cluster):
     todo = shards.plan(RUN, 10, tmp_path).todo
-    made = list(executors.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_once))
+    made = make(todo, tmp_path, cluster.scheduler_address, die_once)
     assert (tmp_path / "died").exists()
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(alone) == shard_hashes(tmp_path)
 
@@ -77,8 +85,8 @@ def test_a_worker_that_dies_costs_its_shard_alone(alone, tmp_path, cluster):
 def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(alone, tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to restart a worker takes seconds
     todo = shards.plan(RUN, 10, tmp_path).todo
-    with pytest.raises(DataError, match=r"shard-00001\.parquet died again and again"):
-        list(executors.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_always))
+    with pytest.raises(DataError, match=r"shard-00001\.parquet: worker processes died at every try of a task"):
+        make(todo, tmp_path, cluster.scheduler_address, die_always)
     expected = shard_hashes(alone)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected
@@ -128,32 +136,55 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_an_address_without_a_scheduler_is_named(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
     assert generate.main([*SMALL, "--games", "2", "--workers", "1", "--out", str(tmp_path)]) == 0
     assert generate.main([*SMALL, "--cluster", "tcp://127.0.0.1:1", "--out", str(tmp_path)]) == 1
     assert reader.open_run(tmp_path).games == 2, "the finished games stay finished"
     assert "--cluster tcp://127.0.0.1:1: no scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_a_scheduler_that_dies_is_one_line(tmp_path):
+    script = (
+        "import distributed, time; c = distributed.LocalCluster(n_workers=1, threads_per_worker=1, silence_logs=50,"
+    )
+    script += " dashboard_address=':0'); print(c.scheduler_address, flush=True); time.sleep(99)"
+    start = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert start.stdout
+    flags = ["--games", "400", "--simulations", "2000", "--cluster", start.stdout.readline().strip()]
+    command = [sys.executable, "-m", "distill.generate", *flags, "--shard-games", "2", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
+        while not any(tmp_path.glob("shard-*")):
+            assert run.poll() is None
+            time.sleep(0.1)
+        os.killpg(start.pid, signal.SIGKILL)
+        start.communicate()
+        lines = [line for line in run.communicate(timeout=120)[1].splitlines() if " games [" not in line]
+    assert run.returncode == 1
+    assert len(lines) == 1, lines
+    assert re.match(
+        r"distill generate: --cluster tcp://\S+: gone before the work was done; start the command", lines[0]
+    )
+
+
 def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_module, "WORKERS_AWAITED", 0.5)
+    monkeypatch.setattr(executors, "WORKERS_AWAITED", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
         pytest.raises(UserError, match="no worker there"),
     ):
-        list(executors.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, empty.scheduler_address))
+        making.on_cluster(empty.scheduler_address)
 
 
 def test_a_worker_of_other_versions_is_refused(tmp_path, cluster, monkeypatch):
     run = dataclasses.replace(RUN, engine="reference")
-    here = executors.versions_here("compiled")
+    here = making.versions_here("compiled")
     assert "reference" not in here
-    monkeypatch.setattr(executors.uct, "SEARCH_VERSION", here["search_version"] + 1)
-    monkeypatch.setattr(executors.textbook, "source_hash", lambda: "edited")
+    monkeypatch.setattr(making.uct, "SEARCH_VERSION", here["search_version"] + 1)
+    monkeypatch.setattr(making.textbook, "source_hash", lambda: "edited")
     with pytest.raises(
         UserError, match=r"would write other bytes \(search_version .*; reference .* there, edited here"
     ):
-        list(executors.make_on_cluster(run, shards.plan(run, 2, tmp_path).todo, tmp_path, cluster.scheduler_address))
+        making.on_cluster(cluster.scheduler_address, run.engine)
 
 
 def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> Shard:
@@ -165,7 +196,7 @@ def test_a_folder_that_workers_do_not_share_is_named(tmp_path, cluster):
     folder = tmp_path / "games"
     todo = shards.plan(RUN, 2, folder).todo
     with pytest.raises(DataError, match="a worker has written it, but it is not here"):
-        list(executors.make_on_cluster(RUN, todo, folder, cluster.scheduler_address, write_elsewhere))
+        make(todo, folder, cluster.scheduler_address, write_elsewhere)
 
 
 @pytest.mark.parametrize(("module", "flags"), [("distributed", ["--cluster", "tcp://x:1"]), ("fsspec", [])])
@@ -218,13 +249,13 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, ca
         place.write(name, (alone / name).read_bytes())
     place.write("shard-00001.parquet", (alone / "shard-00001.parquet").read_bytes()[:-50])
     asked: list[int] = []
-    locally = executors.make_locally
+    make = making.make
 
-    def spied(settings: RunSettings, tasks: list[shards.Task], *rest: Any, **more: Any) -> Iterator[Shard]:
+    def spied(workers: executors.Workers, settings: RunSettings, tasks: list[shards.Task], *rest: Any) -> Any:
         asked.extend(task.index for task in tasks)
-        return locally(settings, tasks, *rest, **more)
+        return make(workers, settings, tasks, *rest)
 
-    monkeypatch.setattr(executors, "make_locally", spied)
+    monkeypatch.setattr(making, "make", spied)
     assert inspect.main([place.url, "--labels", "0"]) == 1
     assert generate.main([*SMALL, "--workers", "1", "--out", place.url]) == 0
     assert f"rebuilding: {place.url}/shard-00001.parquet" in capsys.readouterr().err

@@ -4,7 +4,8 @@
 - the first 200 games of the default teacher are those from which shipped networks learned
 - one and three workers write the same bytes, also after kill -9, after Ctrl-C and when a run is extended
 - a damaged shard is rebuilt, and a run never shrinks
-- a dying worker costs its shard alone; a shard that kills every worker is named
+- a dying worker costs the shards in flight, which are made again; a shard that kills every worker is named
+- no manifest is written where a finished shard has disappeared
 - other settings are one line (`test_mistakes`: wrong flags)
 """
 
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +23,8 @@ import pytest
 from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, inspect
-from distill.common import DataError
-from distill.games import executors, runs, schema, shards
+from distill.common import DataError, executors
+from distill.games import making, runs, schema, shards
 from distill.games.runs import RunSettings
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
@@ -188,16 +190,28 @@ def test_an_interrupt_says_how_to_go_on(longer, tmp_path):
 RUN = RunSettings(simulations=60, shard_games=4)
 
 
-def test_a_killed_worker_costs_only_its_shard(reference, tmp_path):
-    todo = shards.plan(RUN, 10, tmp_path).todo
-    made = list(executors.make_locally(RUN, todo, tmp_path, 2, die_once))
+def make(folder: Path, work: Any) -> list[schema.Shard]:
+    """The missing shards of ten games, by two processes."""
+    with executors.started(2) as workers:
+        return list(making.make(workers, RUN, shards.plan(RUN, 10, folder).todo, folder, work))
+
+
+def test_a_killed_worker_costs_only_shards_in_flight(reference, tmp_path):
+    made = make(tmp_path, die_once)
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(reference)
 
 
 def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, tmp_path):
-    todo = shards.plan(RUN, 10, tmp_path).todo
-    with pytest.raises(DataError, match=r"shard-00001\.parquet died 2 times"):
-        list(executors.make_locally(RUN, todo, tmp_path, 2, die_always))
+    with pytest.raises(DataError, match=r"shard-00001\.parquet: worker processes died at every try of a task"):
+        make(tmp_path, die_always)
     expected = shard_hashes(reference)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected
+
+
+def test_a_manifest_is_written_of_all_games_or_not_at_all(tmp_path):
+    made = make(tmp_path, shards.make_shard)
+    (tmp_path / "shard-00001.parquet").unlink()
+    with pytest.raises(DataError, match=r"6 of 10 games are left: shards were deleted"):
+        shards.declare(runs.identity(RUN), made, 10, tmp_path)
+    assert not (tmp_path / schema.MANIFEST).exists()

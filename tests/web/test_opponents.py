@@ -24,7 +24,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from distill.common import UserError
-from distill.common.workers import WorkerError
+from distill.common.executors import WorkerError
 from distill.game import rules
 from distill.networks import saved
 from distill.web import api, opponents, work

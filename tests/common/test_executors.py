@@ -1,0 +1,158 @@
+"""Work in other processes. Properties:
+
+- results come as they are ready, or in the order of tasks; a task's own error is raised as it is;
+- a worker that dies costs no task; tasks that kill their workers at every try are named, and all others are done;
+- work begun in a thread ends when its workers are stopped;
+- a script without a main guard that starts a worker runs once, and gets its answer;
+- workers that cannot be started, for want of room in /dev/shm or of descriptors, are one line, and nothing is deleted;
+- a process whose workers could not be started, or are busy, ends.
+"""
+
+import contextlib
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers import state
+
+from distill import generate
+from distill.common import executors, machine
+
+SCRIPT = """
+import asyncio
+import functools
+print("the script runs")
+from distill.web import work
+queue = work.process(1)
+print(asyncio.run(queue.run([functools.partial(pow, 2, 10)])))
+queue.close()
+"""
+
+
+def test_a_script_without_a_main_guard_is_not_run_again_by_its_worker(tmp_path):
+    script = tmp_path / "app.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines() == ["the script runs", "[1024]"], done.stderr
+    assert done.stderr == ""
+
+
+def test_results_come_as_they_are_ready_or_in_the_order_of_tasks():
+    tasks = [(2, number) for number in range(20)]
+    powers = [2**number for number in range(20)]
+    for workers in (executors.shared(1), executors.shared(2)):
+        assert executors.results(workers, pow, iter(tasks)) == powers
+        assert dict(executors.completed(workers, pow, tasks)) == dict(enumerate(powers))
+        with pytest.raises(FileNotFoundError, match="/nowhere"):  # the function's own error, not one of /dev/shm
+            executors.results(workers, os.stat, [("/nowhere",)] * 5)
+        assert executors.results(workers, pow, tasks) == powers, "of use again after an error"
+
+
+def dies(number: int, killers: dict[int, int], folder: Path) -> int:
+    """The number; some of them kill their worker at the first so many tries."""
+    tries = len(list(folder.glob(f"{number}-*")))
+    (folder / f"{number}-{tries}").touch()
+    if tries < killers.get(number, 0):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_worker_that_dies_costs_no_task(tmp_path, deaths):
+    with executors.started(2) as workers:
+        tasks = [(number, {3: deaths}, tmp_path) for number in range(8)]
+        assert executors.results(workers, dies, tasks) == [*range(8)]
+        assert executors.results(workers, pow, [(2, 3)]) == [8]
+
+
+def test_tasks_that_kill_their_workers_are_named_and_all_others_are_done(tmp_path):
+    done, tasks = [], [(number, {3: 9, 6: 9}, tmp_path) for number in range(8)]
+    with (
+        executors.started(2) as workers,
+        pytest.raises(executors.KilledError, match=r"died at every try of 2 tasks \(out of memory\?\)") as error,
+    ):
+        done.extend(number for number, _ in executors.completed(workers, dies, tasks))
+    assert error.value.numbers == [3, 6]
+    assert sorted(done) == [0, 1, 2, 4, 5, 7]
+    assert len(list(tmp_path.glob("3-*"))) == len(list(tmp_path.glob("6-*"))) == executors.Processes.tries
+
+
+def test_work_in_a_thread_ends_with_its_workers():
+    with executors.started(1) as workers:
+        playing = workers.begin(executors.results, workers, time.sleep, [(600,)] * 5)
+    assert playing.done()
+    assert playing.exception()
+    assert threading.active_count() < 10
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
+def test_shared_memory_without_room_is_named(number, own_processes, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("joblib.externals.loky.backend.synchronize._SemLock", refuse)
+    with pytest.raises(executors.WorkerError, match=rf"^/dev/shm: .*{os.strerror(number)}.*--shm-size"):
+        executors.started(1)
+
+
+@contextlib.contextmanager
+def descriptors(more: int) -> Iterator[None]:
+    """This process can open so many files more."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + more, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("processes", [20, 40])  # 20 could be started, but the command could open no more files
+def test_a_restart_deletes_nothing_where_workers_cannot_be_started(
+    processes, tmp_path, own_processes, capfd, monkeypatch
+):
+    flags = ["--games", "40", "--simulations", "30", "--shard-games", "1", "--out", str(tmp_path)]
+    assert generate.main([*flags, "--workers", "1"]) == 0
+    before = state(tmp_path)
+    capfd.readouterr()
+    with descriptors(45):
+        assert generate.main([*flags, "--restart", "--workers", f"{processes}"]) == 1
+    said = f"{processes} worker processes cannot be started ([Errno 24] Too many open files"
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"distill generate: {said}")
+    assert "use fewer --workers, or raise ulimit -n" in line
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "abc")
+    assert generate.main([*flags, "--restart"]) == 1
+    assert capfd.readouterr().err == "distill generate: LOKY_MAX_CPU_COUNT=abc: must be a number\n"
+    assert state(tmp_path) == before
+
+
+ENDS = """
+import resource, sys
+from distill.common import executors
+if sys.argv[1] == "few":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
+    try:
+        executors.started(8)
+    except executors.WorkerError:
+        sys.exit(7)
+for result in executors.completed(executors.shared(2), exec, [("import time; time.sleep(600)",)] + [("1/0",)]):
+    pass
+"""
+
+
+@pytest.mark.parametrize(("how", "code"), [("few", 7), ("busy", 1)])
+def test_a_process_ends_whose_workers_could_not_be_started_or_are_busy(how, code):
+    done = subprocess.run([sys.executable, "-c", ENDS, how], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr
+    assert "LokyProcess" not in done.stderr
+
+
+def test_the_processors_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # as a quota of a container, which loky reads, too
+    assert machine.cores() == 1
