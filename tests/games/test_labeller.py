@@ -24,7 +24,7 @@ from distill.common.plugins import Plugin
 from distill.datasets import batching, preparation
 from distill.datasets.canonical import board_keys
 from distill.game import encoding, rules
-from distill.games import playing, reader, schema
+from distill.games import playing, reader, schema, shards
 from distill.games.labeller import Labels, check_labels
 from distill.games.runs import RunSettings
 from distill.mcts import uct
