@@ -60,7 +60,7 @@ def observed(start: Callable[[], Executor], stop: dict[str, bool]) -> dict[str, 
             try:
                 wait(futures)
                 row[event] = (
-                    outcome(futures) if event != "order" else "as they end" if ended[-1] is futures[3] else "by number"
+                    outcome(futures) if event != "order" else "by number" if ended == futures else "as they end"
                 )
             except KeyboardInterrupt:
                 late = time.perf_counter() - began - 1.5

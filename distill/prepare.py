@@ -72,7 +72,7 @@ def run(config: PrepareConfig) -> str:
     line = prepared.summary(config.data)
     line += f"; {boards['training']:,} training and {boards['validation']:,} validation boards"
     if config.packed:
-        line += f"; {packed.pack(prepared, config.packed):,} boards in {config.packed}"
+        line += f"; {packed.pack(prepared, config.packed, restart=config.restart):,} boards in {config.packed}"
     return line
 
 

@@ -32,7 +32,7 @@ from distill.alphazero import grades, loop, plan, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.schedule import Schedule
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, cli, cores, say
+from distill.common import UserError, cli, cores, run_folder, say
 from distill.mcts import compiling
 from distill.networks import finding
 
@@ -47,7 +47,7 @@ def run(config: SelfPlayConfig) -> str:
         # Workers have the other cores. With a thread for each of those left, weights would depend on their number.
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     with run_files.opened(out, config) as folder:
-        begins = config.restart or not run_files.has_begun(out)
+        begins = folder.starts or not run_files.has_begun(out)
         initial = None
         if begins:  # what is wrong shows before anything is written
             networks.start_backend(aloud=True)
@@ -55,21 +55,20 @@ def run(config: SelfPlayConfig) -> str:
 
             initial = step.initial_network(config.arch, config.init, True, config.seed)
         boards = grades.boards(config.eval_boards)
-        schedule = Schedule(config=config, plan=_plan(config, out))
+        schedule = Schedule(config=config, plan=_plan(config, folder))
         # A run with a plan trains in this process while others play.
         processes = config.workers or (max(1, cores() - 1) if config.is_planned else 0)
         with workers.start(config, processes) as pool:  # before anything is deleted
-            folder.begin()
             return loop.run(schedule, folder, initial, boards, pool)
 
 
-def _plan(config: SelfPlayConfig, out: Path) -> plan.Plan | None:
+def _plan(config: SelfPlayConfig, folder: run_folder.Run) -> plan.Plan | None:
     """The plan that a run follows: its own, or the given one; None: it is still to be made, or there is none.
 
     Raises UserError where the run has begun by another plan than the given one.
     """
-    stored = out / run_files.PLAN
-    own = plan.read(stored) if stored.is_file() and not config.restart else None
+    out = Path(str(folder.storage))
+    own = None if folder.starts or not (out / run_files.PLAN).is_file() else plan.read(out / run_files.PLAN)
     given = plan.read(config.plan) if config.plan and (own is None or config.plan.is_file()) else None
     if own and given and own != given:
         raise UserError(f"{out}: follows another plan than {config.plan}; name another --out, or --restart")

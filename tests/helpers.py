@@ -2,13 +2,15 @@
 
 import ast
 import contextlib
+import dataclasses
 import hashlib
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.common import canonical_json, file_hash
+from distill.common import file_hash, run_folder
 from distill.common.storage import Storage
 from distill.game import encoding, rules
-from distill.games import schema, shards
+from distill.games import reader, schema, shards
 from distill.games.runs import RunSettings
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
@@ -144,33 +146,28 @@ def one_row_games(positions: list[rules.Position], labels: list[int]) -> pa.Tabl
 def write_games(
     folder: Path, table: pa.Table, shard_games: int = 10, identity: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Write a finished folder of games, as `generate` does, and return the manifest."""
-    folder.mkdir(parents=True, exist_ok=True)
-    identity = dict(identity or {"settings": {}, "search_version": 0, "seed": 0})
-    run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
-    about = {"schema_version": schema.SCHEMA_VERSION, "kind": "games", "identity": identity, "run": run}
+    """Write a finished folder of games, as `generate` does, and return its result."""
+    run = dict(identity or {"settings": {}, "search_version": 0, "seed": 0})
     games = table["game_id"].to_numpy()
     count = int(games.max()) + 1 if len(games) else 0
-    shards = []
-    for index, first in enumerate(range(0, count, shard_games)):
-        part = table.filter(pa.array((games >= first) & (games < first + shard_games)))
-        path = folder / f"shard-{index:05d}.parquet"
-        own = {"index": index, "first_game": first, "games": min(shard_games, count - first)}
-        schema.write_table(path, part, about | own)
-        shards.append(
-            {
-                "name": path.name,
-                "first_game": own["first_game"],
-                "games": own["games"],
-                "rows": len(part),
-                "simulations": int(np.sum(part["simulations"].to_numpy())),
-                "sha256": file_hash(path),
-                "content_hash": schema.content_hash(part),
-            }
-        )
-    manifest = about | {"games": count, "rows": len(table), "shards": shards}
-    schema.write_manifest(folder, manifest)
-    return manifest
+    firsts = range(0, count, shard_games)
+    names = [schema.shard_name(index) for index in range(len(firsts))]
+    known = run | {"shard_games": shard_games}
+    with run_folder.opened(folder, schema.GAMES, known, settings={}, files=names, restart=True) as record:
+        record.begin()
+        written = []
+        for index, first in enumerate(firsts):
+            part = table.filter(pa.array((games >= first) & (games < first + shard_games)))
+            written.append(shards.write(part, run, index, first, min(shard_games, count - first), folder, ()))
+        record.finish(result := shards.result(run, written))
+    return result
+
+
+def change_record(folder: Path, change: Callable[[Any], object]) -> None:
+    """Change the JSON object of a folder's record in place."""
+    stored = json.loads((folder / run_folder.RECORD).read_text())
+    change(stored)
+    (folder / run_folder.RECORD).write_text(json.dumps(stored))
 
 
 def shard_hashes(folder: Path) -> dict[str, str]:
@@ -194,10 +191,10 @@ def die_always(settings: RunSettings, index: int, count: int, folder: Path | Sto
     return shards.make_shard(settings, index, count, folder)
 
 
-def same_manifest(one: Path, other: Path) -> bool:
-    """Whether two manifests are equal but for the commit."""
-    first, second = schema.read_manifest(one), schema.read_manifest(other)
-    return first | {"commit": None} == second | {"commit": None}
+def same_record(one: Path, other: Path) -> bool:
+    """Whether the records of two folders are equal but for the commit and the settings of the command."""
+    first, second = (run_folder.finished(folder, *reader.KINDS) for folder in (one, other))
+    return dataclasses.replace(first, commit=second.commit, settings=second.settings) == second
 
 
 @dataclass(frozen=True)
@@ -244,8 +241,8 @@ def state(folder: Path) -> dict[str, str]:
 HOLD = """
 import sys, time
 from pathlib import Path
-from distill.common import folders
-with folders.locked(Path(sys.argv[1])):
+from distill.common import run_folder
+with run_folder.locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """

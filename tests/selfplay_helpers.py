@@ -9,6 +9,7 @@ import keras
 from puct_helpers import predict as any_network
 
 from distill import networks
+from distill.common import run_folder
 from distill.games import checks, schema, shards
 from distill.games.selfplay import SelfPlaySettings, identity, make_shards
 from distill.networks import heads
@@ -48,11 +49,13 @@ def play_into(
     network: str = "some network",
     **more: Any,
 ) -> dict[str, Any]:
-    """Play games as far as the folder lacks them; returns the manifest."""
+    """Play games as far as the folder lacks them; returns the result."""
     run = identity(settings, network)
-    todo = shards.plan(settings, number, folder, run).todo
-    make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})
-    return shards.declare(run, shards.plan(settings, number, folder, run).done, number, folder)
+    with shards.opened(folder, settings, number, run, config=settings) as record:
+        todo = shards.plan(record, settings, number, run).todo
+        record.begin()
+        make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})
+        return shards.finish(record, run, shards.plan(record, settings, number, run).done, number)
 
 
 def metrics_of(out: Path) -> list[dict[str, Any]]:
@@ -64,5 +67,5 @@ def metrics_of(out: Path) -> list[dict[str, Any]]:
 
 def games_of(out: Path) -> list[str]:
     """Content hashes of all shards of a run's finished games."""
-    manifests = [schema.read_manifest(path.parent) for path in sorted(out.glob("iterations/*/games/manifest.json"))]
-    return [shard["content_hash"] for manifest in manifests for shard in manifest["shards"]]
+    results = [run_folder.result_of(folder) for folder in sorted(out.glob("iterations/*/games"))]
+    return [shard["content_hash"] for result in results for shard in result.get("shards", [])]

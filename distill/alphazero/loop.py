@@ -74,7 +74,7 @@ def run(
       initial: the network of a new run; None: the run is resumed.
     """
     out, config = Path(str(folder.storage)), timetable.config
-    finished = run_files.finished_iterations(out)
+    finished = [] if folder.starts else run_files.finished_iterations(out)
     run_files.publish(folder, finished)
     if 0 < len(timetable) <= len(finished):
         return f"{result(out, finished)} (finished before, nothing to do)"
@@ -84,6 +84,7 @@ def run(
     from distill.networks import saved
     from distill.training import continual
 
+    folder.begin()  # everything has been checked
     if initial is not None:
         saved.save_network(initial, out / run_files.INITIAL)
     # The learner continues from its own checkpoint, which is not the champion where a candidate was rejected.

@@ -1,6 +1,6 @@
 """A user's own code, named on the command line as "module:object", such as `my_engine:label`.
 
-Only a flag, a config or a Python argument can name a module. A file that is read, such as a model or a manifest, never
+Only a flag, a config or a Python argument can name a module. A file that is read, such as a model or a record, never
 makes Python import anything: what it names is compared, not loaded.
 
 The code that runs is the code that was hashed: from `import distill` on, a user's module is compiled from the bytes

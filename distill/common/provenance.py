@@ -18,7 +18,7 @@ DISTRIBUTION = "connect4-distill"
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Versions of distill, Python and the named packages, as far as they are installed, for a manifest."""
+    """Versions of distill, Python and the named packages, as far as they are installed, for a record."""
     found = {"distill": distill.VERSION, "python": platform.python_version()}
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

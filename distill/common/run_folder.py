@@ -115,14 +115,18 @@ class Run:
     record: Record | None
 
     @property
+    def starts(self) -> bool:
+        """Whether `begin` starts from scratch; a killed deletion has left a record without an identity."""
+        return self.restart or self.record is None or not self.record.identity
+
+    @property
     def result(self) -> dict[str, Any] | None:
         """The result of the finished run; None for a run to start, to start again or to resume."""
-        return self.record.result if self.record and not self.restart else None
+        return None if self.starts or self.record is None else self.record.result
 
     def begin(self) -> None:
         """Delete the old run's files after --restart, and record the run as unfinished."""
-        if self.record and (self.restart or not self.record.identity):
-            # A killed deletion leaves a record without an identity: the next `begin` completes it.
+        if self.record and self.starts:
             self._write(dataclasses.replace(self.record, identity={}, result=None))
             for name in self.record.files:
                 self.storage.delete(name)

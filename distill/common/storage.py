@@ -39,7 +39,7 @@ class Folder:
         write_atomically(self.path / name, content)
 
     def delete(self, name: str) -> None:
-        """Remove a file, or a folder with all that it holds, if it exists; of a link, the link alone."""
+        """Remove a file or a folder, if it exists; of a link the link alone."""
         path = self.path / name
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

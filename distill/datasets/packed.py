@@ -81,7 +81,7 @@ def write_labels(
     return Path(out)
 
 
-def pack(prepared: Prepared, out: Path) -> int:
+def pack(prepared: Prepared, out: Path, *, restart: bool = False) -> int:
     """Write the boards of prepared tables, training and validation, into `out`; returns how many there are.
 
     Raises UserError where `out` holds other boards, or files that were changed since.
@@ -91,7 +91,7 @@ def pack(prepared: Prepared, out: Path) -> int:
         np.concatenate([getattr(table, name) for table in tables])
         for name in ("current", "mask", "visits", "value", "outcome")
     )
-    return _write(out, _table(current + mask, visits, value, outcome), prepared.result["inputs"])
+    return _write(out, _table(current + mask, visits, value, outcome), prepared.result["inputs"], restart)
 
 
 def _table(keys: NDArray[np.uint64], visits: NDArray[np.int64], value: NDArray[Any], outcome: NDArray[Any]) -> pa.Table:
@@ -108,7 +108,7 @@ def _table(keys: NDArray[np.uint64], visits: NDArray[np.int64], value: NDArray[A
     return schema.table_of({name: values[order] for name, values in columns.items()}, PACKED_ROW)
 
 
-def _write(out: Path, table: pa.Table, inputs: Sequence[Any]) -> int:
+def _write(out: Path, table: pa.Table, inputs: Sequence[Any], restart: bool = False) -> int:
     """Write boards, or find that the folder has them; returns how many there are.
 
     `inputs` describes the runs of games that they are from.
@@ -116,7 +116,7 @@ def _write(out: Path, table: pa.Table, inputs: Sequence[Any]) -> int:
     identity = {"rows": schema.content_hash(table)}
     run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
     parts = {schema.shard_name(i): first for i, first in enumerate(range(0, len(table), SHARD_ROWS))}
-    with run_folder.opened(out, schema.PACKED_BOARDS, identity, settings={}, files=parts) as record:
+    with run_folder.opened(out, schema.PACKED_BOARDS, identity, settings={}, files=parts, restart=restart) as record:
         if record.result is not None:
             reader.verify([reader.open_run(out)], f"to write the boards again: delete {out}")
             return len(table)

@@ -126,6 +126,7 @@ def _input(run: reader.Run) -> dict[str, Any]:
     """What the record says of a run that was read."""
     return {
         "run": run.name,
+        "sources": sorted(run.sources),
         "games": run.games,
         "rows": run.rows,
         "files": _digest([shard.sha256 for shard in run.shards]),

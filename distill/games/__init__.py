@@ -1,1 +1,1 @@
-"""Raw rows on disk: the row and the manifest, shards as pure functions, places, reading, checks."""
+"""Raw rows on disk: the row, shards as pure functions, places, reading, checks."""

@@ -109,7 +109,7 @@ def open_run(folder: Path) -> Run:
     record = run_folder.read(folder)
     if record is None and not any(folder.glob("shard-*")):
         where = "--preset smoke" if folder == cli.SMOKE_DATA / "games" else f"--out {shlex.quote(str(folder))}"
-        if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):  # such as the boards that ship
+        if folder.is_file() or any(path.name != run_folder.LOCK for path in folder.glob("*")):  # such as the benchmark
             raise DataError(f"{folder}: holds other files, not games; name a folder that generate has finished")
         raise DataError(f"{folder}: no games here; make them with: python -m distill.generate {where}")
     record = run_folder.finished(folder, *KINDS)
@@ -121,13 +121,13 @@ def run_of(folder: Path, record: run_folder.Record) -> Run:
     result = record.result or {}
     shards = schema.shards_of(folder, result)
     try:
-        sources = frozenset({str(source["run"]) for source in result.get("inputs", ())} or {result["run"]})
+        sources = {name for source in result.get("inputs", ()) for name in source["sources"]}
     except (LookupError, TypeError) as error:
         raise DataError(f"{folder}/{run_folder.RECORD}: its inputs are not those of packed boards ({error})") from error
     return Run(
         folder=folder,
         name=result["run"],
-        sources=sources,
+        sources=frozenset(sources or {result["run"]}),
         identity=record.identity,
         games=sum(shard.games for shard in shards),
         rows=sum(shard.rows for shard in shards),

@@ -149,7 +149,7 @@ def plan(folder: run_folder.Run, settings: Any, games: int, run: Mapping[str, An
     be read although its bytes may be sound.
     """
     storage, size = folder.storage, settings.shard_games
-    if folder.restart or folder.record is None or not folder.record.identity:
+    if folder.starts or folder.record is None:
         return Plan(games=games, finished=False, done=[], todo=_tasks(games, size), damaged=[])
     listed = {shard.name: shard for shard in schema.shards_of(storage, folder.result)} if folder.result else {}
     shards, damaged = dict[str, Shard](), list[str]()

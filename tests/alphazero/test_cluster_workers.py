@@ -1,7 +1,8 @@
 """Networks that play on a Dask cluster of two real worker processes, which share no folder with this one. Properties:
 
 - `selfplay --games-only --cluster` writes the bytes of a local run; each worker fetches the network once, by its hash;
-- a worker killed while it plays costs its shard; a shard that kills every worker is named and all others are made;
+- a worker killed while it plays costs its shard, a process here no finished one; a shard that kills every
+  worker is named and all others are made;
 - a whole run, its arena and the measuring of a plan work there, with the games and weights of a local run;
 - workers with another backend are refused, and a restart deletes nothing before they are found;
 - `evaluate --cluster` shares long searches, with the same moves.
@@ -9,20 +10,20 @@
 
 import dataclasses
 import hashlib
-import json
 import os
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import same_manifest, shard_hashes, state
+from helpers import same_record, shard_hashes, state
 from network_helpers import same
 from selfplay_helpers import games_of, metrics_of, tiny
 
 from distill import evaluate, selfplay
 from distill.alphazero import plan, run_files, workers
-from distill.common import UserError, executors
+from distill.common import UserError, executors, run_folder
+from distill.games.schema import shard_name
 from distill.games.shards import Task
 from distill.networks import saved
 from distill.players import search
@@ -72,8 +73,8 @@ def test_a_cluster_plays_the_bytes_of_a_local_run(alone, flags, network, tmp_pat
     assert selfplay.main(command) == 0
     assert len(shard_hashes(tmp_path)) == 5
     assert shard_hashes(tmp_path) == shard_hashes(alone)
-    assert same_manifest(tmp_path, alone)
-    assert json.loads((tmp_path / "config.json").read_text())["cluster"] is None
+    assert same_record(tmp_path, alone)
+    assert run_folder.read(tmp_path).settings["cluster"] is None
     assert selfplay.main(command) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
     with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
@@ -96,6 +97,26 @@ def die(games: workers.Games, task: Task, *network: Path) -> bytes:
     if task.index == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return workers.play_apart(games, task, *network)
+
+
+def play_one_and_die(games: workers.Games, todo: list[Task], replaced: set[Task]) -> None:
+    """A process that is killed at its first try, after one shard."""
+    marker = games.folder.parent / f"died-{todo[0].index}"
+    if not marker.exists():
+        workers.play(games, todo[:1])
+        marker.write_text(str((games.folder / shard_name(todo[0].index)).stat().st_mtime_ns))
+        os.kill(os.getpid(), signal.SIGKILL)
+    workers.play(games, todo, replaced)
+    kept = (games.folder / shard_name(todo[0].index)).stat().st_mtime_ns
+    assert str(kept) == marker.read_text(), "a finished shard was played again"
+
+
+def test_a_killed_process_here_costs_no_finished_shard(alone, flags, tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "play", play_one_and_die)
+    out = tmp_path / "games"
+    assert selfplay.main([*flags, str(out), "--workers", "1"]) == 0
+    assert (tmp_path / "died-0").exists()
+    assert shard_hashes(out) == shard_hashes(alone)
 
 
 def test_a_killed_worker_costs_its_shard(alone, flags, tmp_path, cluster, monkeypatch):
@@ -179,7 +200,7 @@ def test_long_searches_are_shared_with_the_same_moves(tmp_path, cluster, undrawn
     def graded(out: Path, *more: str) -> Any:
         words = ["uct:50", "--boards", "4", "--sets", "midgame", "--workers", "1", "--out", str(out), *more]
         assert evaluate.main(words) == 0
-        return json.loads((out / "metrics.json").read_text())["players"]
+        return run_folder.result_of(out)["players"]
 
     here = graded(tmp_path / "here")
     monkeypatch.setattr(search, "SHARED_SIMULATIONS", 100)

@@ -24,7 +24,7 @@ from distill import selfplay
 from distill.alphazero import loop, plan, run_files, workers
 from distill.common import executors
 from distill.common.executors import Workers
-from distill.games import schema
+from distill.games import reader
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
 from distill.training import continual, step
@@ -89,7 +89,7 @@ def test_a_run_leaves_what_it_promises_and_follows_one_plan(flags, tmp_path, cap
     minutes = [each["minutes"] for each in (first, *found)]
     assert minutes == sorted(minutes)
     folders = sorted(out.glob("iterations/000[012]/games"))
-    identities = [schema.read_manifest(folder)["identity"] for folder in folders]
+    identities = [reader.open_run(folder).identity for folder in folders]
     assert ["network" in each for each in identities] == [False, False, True]
     assert identities[0]["seed"] != identities[1]["seed"]
     assert identities[2]["simulations"] == 6
@@ -174,7 +174,7 @@ def test_the_average_plays_and_is_kept(flags, tmp_path, monkeypatch):
     monkeypatch.setattr(step, "copy_learned", watched)
     assert selfplay.main([*flags, str(tmp_path / "run"), "--ema", "0.5"]) == 0
     assert [is_the_learner for is_the_learner, _ in given] == [False, False, False]
-    network = schema.read_manifest(tmp_path / "run/iterations/0002/games")["identity"]["network"]
+    network = reader.open_run(tmp_path / "run/iterations/0002/games").identity["network"]
     assert network == f"{given[0][1]}-float32"
     assert weights_hash(saved.load_core(tmp_path / "run" / run_files.BEST)) == given[-1][1]
 

@@ -113,9 +113,9 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path):
         (tmp_path / "plan.json").write_text(json.dumps(whole | changed))
         with pytest.raises(UserError, match=rf"plan\.json: not a plan of a run \(.*{problem}"):
             plan.read(tmp_path / "plan.json")
-    (tmp_path / "config.json").write_text('{"minutes": 6}')
-    with pytest.raises(UserError, match=r"config\.json: not a plan"):
-        plan.read(tmp_path / "config.json")
+    (tmp_path / "notes.json").write_text('{"minutes": 6}')
+    with pytest.raises(UserError, match=r"notes\.json: not a plan"):
+        plan.read(tmp_path / "notes.json")
 
 
 @pytest.mark.parametrize(

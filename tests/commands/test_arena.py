@@ -9,7 +9,6 @@
 * The command prints tables, counts distinct games and writes its report.
 """
 
-import json
 import sys
 
 import numpy as np
@@ -17,7 +16,7 @@ import pytest
 from helpers import DRAWN
 
 from distill import arena
-from distill.common import OutputError, folders
+from distill.common import OutputError, run_folder
 from distill.game.encoding import bitboards
 from distill.game.rules import Bitboards, Position, from_moves, has_four, legal_columns, mirror, play
 from distill.players.intervals import difference, elo, elo_with_intervals, share
@@ -164,8 +163,8 @@ def test_the_command_prints_the_tables_and_writes_the_report(tmp_path, capsys):
     words = ["random", "punisher", "uct:50", "--games", "20", "--out", str(tmp_path), "--workers", "1"]
     assert arena.main(words) == 0
     printed = capsys.readouterr().out
-    assert folders.kind_of(tmp_path) == folders.ARENA
-    report = json.loads((tmp_path / "arena.json").read_text())["tournament"]
+    report = run_folder.finished(tmp_path, "arena").result
+    assert report
     assert [row["player"] for row in report["standings"]] == ["uct:50", "punisher", "random"]
     assert report["games"] == 60
     assert 50 < report["distinct_games"] <= 60

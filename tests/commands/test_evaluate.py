@@ -7,7 +7,6 @@
 * Unusable folders exit with 1, in one line.
 """
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -16,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import make_games, write_games
+from network_helpers import killed_at
 
 from distill import evaluate
-from distill.common import file_hash, provenance
-from distill.evaluation import grading
+from distill.common import file_hash, provenance, run_folder
+from distill.evaluation import grading, report
 from distill.games import reader, runs
 from distill.players.names import make
 
@@ -29,8 +29,7 @@ IDENTITY = runs.identity(runs.RunSettings(simulations=200))
 
 def run(words: list[str], out: Path) -> dict[str, Any]:
     assert evaluate.main([*words, "--out", str(out)]) == 0
-    metrics: dict[str, Any] = json.loads((out / "metrics.json").read_text())
-    return metrics
+    return run_folder.result_of(out)
 
 
 def test_players_are_graded_without_a_solver(tmp_path, capsys, monkeypatch):
@@ -104,8 +103,18 @@ def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path, capsys, und
     assert all(f"| {name} |" in re.sub(" +", " ", table) for name in ("at most 15", "first 19 rows of a game"))
 
 
+def test_a_killed_evaluation_leaves_no_figures_beside_the_report_of_another(tmp_path):
+    run(["random", *QUICK], tmp_path)
+    with killed_at(report, "plot", 1):
+        evaluate.main(["uct:20", *QUICK, "--out", str(tmp_path)])
+    assert run_folder.result_of(tmp_path) == {}
+    assert not (tmp_path / "report.md").exists()
+    assert list(run(["uct:20", *QUICK], tmp_path)["players"]) == ["uct:20"]
+    assert "random" not in (tmp_path / "report.md").read_text()
+
+
 def test_what_cannot_be_graded_is_one_line_before_anything_is_graded(tmp_path, complaint, monkeypatch):
-    for name, content in {"damaged/manifest.json": "{", "unfinished/shard-00000.parquet": "", "notes": ""}.items():
+    for name, content in {"damaged/_run.json": "{", "unfinished/shard-00000.parquet": "", "notes": ""}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
 

@@ -27,7 +27,7 @@ from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
 from distill import export
-from distill.common import UserError, file_hash, files, provenance, read_object
+from distill.common import UserError, file_hash, files, provenance, run_folder
 from distill.datasets import benchmark
 from distill.exporters import card, comparison, conversion, formats, publish
 from distill.exporters.card import Results
@@ -154,7 +154,7 @@ def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
         assert capfd.readouterr().out == f"{move}\n"
 
 
-def run_folder(folder):
+def trained(folder):
     """The files that `train` and `evaluate` leave around a network."""
     (folder / "evaluation").mkdir()
     (folder / "best.keras").touch()
@@ -163,23 +163,22 @@ def run_folder(folder):
     grades = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): {"sets": sets}}}
     grades["networks"] = {str(folder): {"network_sha256": file_hash(folder / "best.keras"), "precision": "float32"}}
     games = {"games": 5000, "rows": 143_002, "settings": {"simulations": 10_000, "votes": 3}}
-    for file, content in {
-        folder / "config.json": {"arch": "cnn"},
-        folder / "metrics.json": {
-            "top1_all": 0.529,
-            "top1_unseen": None,
-            "top1_first_19": 0.529,
-            "validation_rows_from": "the validation split of data/boards",
-            "training_games": [games],
-        },
-        folder / "evaluation" / "metrics.json": grades,
-    }.items():
-        file.write_text(json.dumps(content))
+    result = {
+        "top1_all": 0.529,
+        "top1_unseen": None,
+        "top1_first_19": 0.529,
+        "validation_rows_from": "the validation split of data/boards",
+        "training_games": [games],
+    }
+    for place, kind, content in ((folder, "training run", result), (folder / "evaluation", "evaluation", grades)):
+        with run_folder.opened(place, kind, {"seed": 1}, settings={"arch": "cnn"}, files=()) as run:
+            run.begin()
+            run.finish(content)
     return folder
 
 
 def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
-    results = Results.read(run_folder(tmp_path))
+    results = Results.read(trained(tmp_path))
     assert list(results.grades["sets"]) == ["midgame", "heldout"]
     text = card_of(results)
     assert ("`value`" in text, "`value`" in card_of(results, value_head=True)) == (False, True)
@@ -208,36 +207,31 @@ def test_the_card_counts_many_folders_and_names_the_commands_of_a_network_that_s
 
 
 def test_the_facts_of_a_planned_run_are_those_of_the_whole_run(tmp_path):
-    for file in ("config.json", "metrics.json"):
-        shutil.copy(REFERENCE.parent / "long" / "hour" / file, tmp_path)
+    shutil.copy(REFERENCE.parent / "long" / "hour" / "_run.json", tmp_path)
     facts = Results.read(tmp_path).training
     assert (facts["iterations"], facts["teacher_share"]) == (20, 0.04)
     assert not {"steps", "optimal"} & set(facts)
 
 
 def test_grades_of_another_network_and_damaged_facts_are_left_out(tmp_path):
-    folder = run_folder(tmp_path)
-    report = folder / "evaluation" / "metrics.json"
-    whole = read_object(report)
+    folder = trained(tmp_path)
+    report = folder / "evaluation"
+    whole = run_folder.result_of(report)
     for name, value in (("players", []), ("players", {str(folder): {"sets": {"midgame": [1]}}}), ("networks", "")):
-        report.write_text(json.dumps(whole | {name: value}))
+        change_record(report, lambda record, name=name, value=value: record.update(result=whole | {name: value}))
         assert Results.read(folder).grades is None
-    report.write_text(json.dumps(whole).replace("float32", "int8"))
-    assert Results.read(folder).grades is None, "they are another file's"
-    report.write_text(json.dumps(whole))
+    change_record(report, lambda record: record.update(result=whole))
     assert Results.read(folder).grades
     (folder / "best.keras").write_bytes(b"trained again")
     results = Results.read(folder)
     assert results.grades is None
     assert results.training["arch"] == "cnn"
-    (folder / "config.json").write_text('{"out": 1, "seed": "0", "data": 7, "validation_rows_from": []}')
-    (folder / "metrics.json").write_text('{"top1_all": "high", "players": []}')
-    odd = Results.read(folder)
-    assert (odd.ships, odd.seed, odd.validation_rows_from, odd.top1) == (False, None, None, {})
-    assert card_of(odd)
-    (folder / "config.json").write_text("[1]")
-    (folder / "metrics.json").write_text("{")
-    assert Results.read(folder) == Results.read(tmp_path / "nothing") == Results.of({})
+    odd = {"settings": {"out": 1, "seed": "0", "data": 7}, "result": {"top1_all": "high", "players": []}}
+    change_record(folder, lambda record: record.update(odd))
+    results = Results.read(folder)
+    assert (results.ships, results.seed, results.validation_rows_from, results.top1) == (False, None, None, {})
+    assert card_of(results)
+    assert Results.read(tmp_path / "nothing") == Results.of({})
 
 
 def test_a_network_that_holds_code_is_refused(tmp_path, complaint):

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from helpers import SIMULATIONS, VOTES, make_games, same_manifest, state, write_games
+from helpers import SIMULATIONS, VOTES, make_games, same_record, state, write_games
 
 from distill import generate, inspect
 from distill.common import DataError, provenance
@@ -419,7 +419,7 @@ def test_a_shard_that_memory_does_not_hold_is_not_rebuilt(folder, monkeypatch, c
 def test_generate_mends_a_manifest_that_is_not_true(sound, folder, change):
     schema.write_manifest(folder, schema.read_manifest(folder) | change)
     assert generate.main([*SMALL, "--out", str(folder)]) == 0
-    assert same_manifest(folder, sound)
+    assert same_record(folder, sound)
 
 
 def test_the_command_lists_what_is_wrong_and_generate_repairs_it(sound, folder, capsys):
@@ -439,7 +439,7 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(sound, folder, 
     assert generate.main(words) == 0
     assert "rebuilding" in capsys.readouterr().err
     assert inspect.main([str(folder), "--labels", "0"]) == 0
-    assert same_manifest(folder, sound)
+    assert same_record(folder, sound)
     for name in ("shard-00000.parquet", VICTIM, "shard-00002.parquet"):
         assert (folder / name).read_bytes() == (sound / name).read_bytes()
     (folder / VICTIM).unlink()

@@ -12,8 +12,8 @@ import pytest
 from helpers import make_games, write_games
 
 from distill import generate, prepare, train
-from distill.common import cli
-from distill.games import schema
+from distill.common import cli, run_folder
+from distill.datasets import preparation
 
 
 @pytest.fixture
@@ -28,17 +28,18 @@ def test_the_defaults_prepare_and_a_second_run_does_nothing(workplace, capsys):
     assert prepare.main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     (folder,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
-    manifest = schema.read_manifest(folder)
-    boards = manifest["counts"]["boards"]
+    record = run_folder.finished(folder, preparation.TABLES)
+    counts = record.result["counts"]
+    boards = counts["boards"]
     assert lines[-1] == (
         f"{folder}: prepared tables of data/games; {boards['training']:,} training and {boards['validation']:,} "
         "validation boards"
     )
-    assert manifest["identity"]["validation_fraction"] == 0.15
-    assert lines[2].split()[1::2] == ["games", *(str(count) for count in manifest["counts"]["games"].values())]
+    assert record.identity["validation_fraction"] == 0.15
+    assert lines[2].split()[1::2] == ["games", *(str(count) for count in counts["games"].values())]
     assert prepare.main([]) == 0
     again = capsys.readouterr().out.splitlines()
-    assert prepare.main(["--config", str(folder / "config.json")]) == 0
+    assert prepare.main(["--config", str(folder / "_run.json")]) == 0
     assert "reused tables of data/games" in capsys.readouterr().out
     assert again[:-1] == lines[:-1]
     assert "reused tables of data/games" in again[-1]

@@ -5,15 +5,16 @@
 - it names wrong networks in one line.
 """
 
-import json
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
+from helpers import change_record
 from network_helpers import kill_once, same, small_command
 
 from distill import networks, reinforce
+from distill.common import run_folder
 from distill.exporters import publish
 from distill.networks import finding, saved
 from distill.training import checkpoint, history, policy_gradient
@@ -32,10 +33,10 @@ def run(tmp_path_factory, small_shapes, checked_here):
 
 
 def test_a_run_leaves_every_file_it_promises(run):
-    files = {"best.keras", "checkpoint.npz", "config.json", "curves.png", "history.csv", "metrics.json", "run.json"}
-    assert {path.name for path in run.iterdir()} == files | {".lock", "saved_model"}
+    files = {".lock", "_run.json", "best.keras", "checkpoint.npz", "curves.png", "history.csv"}
+    assert {path.name for path in run.iterdir()} == files | {"saved_model"}
     assert (run / "curves.png").read_bytes().startswith(b"\x89PNG")
-    metrics = json.loads((run / "metrics.json").read_text())
+    metrics = run_folder.result_of(run)
     assert [row["step"] for row in metrics["curve"]] == [0, 2, 4]
     assert [row["games"] for row in metrics["curve"]] == [0, 16, 32]
     assert metrics["training_games"] == 32
@@ -52,7 +53,7 @@ def test_a_run_leaves_every_file_it_promises(run):
 
 def test_a_finished_run_says_so_without_loading_keras(run, capsys, monkeypatch):
     monkeypatch.setattr(networks, "start_backend", pytest.fail)
-    for words in ([*SMOKE, "--out", str(run)], ["--config", str(run / "config.json")]):
+    for words in ([*SMOKE, "--out", str(run)], ["--config", str(run / "_run.json")]):
         assert reinforce.main(words) == 0
         assert "finished before, nothing to do" in capsys.readouterr().out
 
@@ -71,18 +72,18 @@ def test_a_run_starts_from_the_given_network(run, tmp_path, monkeypatch, eagerly
     again = [*given, "--init", str(tmp_path / "other.keras"), "--out", str(out), "--baseline", "mean"]
     assert reinforce.main(again) == 1
     assert reinforce.main([*again, "--restart"]) == 0
-    assert json.loads((out / "config.json").read_text())["init"] == str(tmp_path / "other.keras")
+    assert run_folder.read(out).settings["init"] == str(tmp_path / "other.keras")
 
 
 def test_a_run_killed_in_its_final_evaluation_does_not_train_again(run, tmp_path, capsys, monkeypatch):
     out = shutil.copytree(run, tmp_path / "cut")
-    metrics = json.loads((out / "metrics.json").read_text())
-    (out / "metrics.json").unlink()
+    metrics = run_folder.result_of(out)
+    change_record(out, lambda record: record.update(result=None))
     monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)
     monkeypatch.setattr(policy_gradient, "learner", pytest.fail)
     assert reinforce.main([*SMOKE, "--out", str(out)]) == 0
     assert "compiling" not in capsys.readouterr().err
-    assert json.loads((out / "metrics.json").read_text()) == metrics
+    assert run_folder.result_of(out) == metrics
     assert same(*(saved.load_core(folder / finding.BEST).get_weights() for folder in (run, out)))
 
 
@@ -92,7 +93,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(run, tmp_pat
     out = tmp_path / "cut"
     command = [*small_command("reinforce"), *SMOKE, "--out", str(out)]
     kill_once(out / "checkpoint.npz", command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    assert not (out / "metrics.json").exists()
+    assert run_folder.result_of(out) == {}
     assert reinforce.main([*SMOKE, "--out", str(out)]) == 0
     assert same(checkpoint.load(run)[0], checkpoint.load(out)[0])
 
@@ -103,4 +104,4 @@ def test_a_wrong_initial_network_is_named(tmp_path, complaint):
     saved.save_network(networks.build("cnn"), tmp_path / "cnn.keras")
     line = complaint(reinforce, "--init", tmp_path / "cnn.keras", "--baseline", "value", *out)
     assert "no value head; train one" in line
-    assert not (tmp_path / "out").exists()
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {".lock"}

@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from helpers import state
+from helpers import change_record, shard_hashes, state
 from network_helpers import same
 from selfplay_helpers import games_of, metrics_of, read, tiny
 
@@ -22,8 +22,8 @@ from distill import networks, selfplay
 from distill.alphazero import grades, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, cli
-from distill.games import schema
+from distill.common import UserError, cli, run_folder
+from distill.games import reader
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
 from distill.training import continual
@@ -46,13 +46,13 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(tmp_path, small_netwo
     command = [*SMOKE, "--out", str(out), "--iterations"]
     assert selfplay.main([*command, "1"]) == 0
     assert "of 1 accepted" in capsys.readouterr().out
-    for name in ("best.keras", "config.json", "run.json", "metrics.json", "history.csv", "curves.png"):
+    for name in ("best.keras", "_run.json", "history.csv", "curves.png"):
         assert (out / name).is_file(), name
     first = metrics_of(out)
     assert selfplay.main([*command, "1"]) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
     assert selfplay.main([*command, "1", "--lr", "0.5"]) == 1
-    assert "lr: 0.001 → 0.5" in capsys.readouterr().err
+    assert "lr 0.001 there, 0.5 here" in capsys.readouterr().err
     assert selfplay.main([*command, "2"]) == 0
     both = metrics_of(out)
     assert both[:1] == first
@@ -61,10 +61,11 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(tmp_path, small_netwo
     assert selfplay.main([*SMOKE, "--out", str(tmp_path / "kept")]) == 1
     assert "missing, though the run has finished iteration 2; the run cannot be resumed" in capsys.readouterr().err
     assert len(list(out.glob("iterations/*/checkpoint.npz"))) == 1  # what no resumed run needs is deleted
-    for name in ("best.keras", "history.csv", "metrics.json"):  # killed before they were brought up to date
+    for name in ("best.keras", "history.csv"):  # killed before they were brought up to date
         (out / name).unlink()
+    change_record(out, lambda record: record.update(result=None))
     assert selfplay.main([*command, "2"]) == 0
-    assert json.loads((out / "metrics.json").read_text())["iteration"] == 2
+    assert run_folder.result_of(out)["iteration"] == 2
     assert (out / "history.csv").is_file()
     for each in both:
         assert each["games"] == 6
@@ -110,7 +111,7 @@ def test_the_gate_alone_decides_who_plays_next_and_a_rejected_learner_trains_on(
 
 def identities(out: Path) -> list[dict[str, Any]]:
     """What the games of each iteration were made with."""
-    return [schema.read_manifest(path.parent)["identity"] for path in sorted(out.glob("iterations/*/games/manifest*"))]
+    return [reader.open_run(folder).identity for folder in sorted(out.glob("iterations/*/games"))]
 
 
 def test_without_a_gate_every_candidate_is_taken(tmp_path, quick):
@@ -124,13 +125,11 @@ def test_without_a_gate_every_candidate_is_taken(tmp_path, quick):
 
 def other_games(folder: Path) -> None:
     """Games of the same network with another seed."""
-    manifest = schema.read_manifest(folder)
-    manifest["identity"]["seed"] = 7
-    schema.write_manifest(folder, manifest)
+    change_record(folder, lambda record: record["result"].update(run="7" * 32))
 
 
 def other_count(folder: Path) -> None:
-    schema.write_manifest(folder, schema.read_manifest(folder) | {"games": 3})
+    change_record(folder, lambda record: record["result"].update(games=3))
 
 
 def damaged(folder: Path) -> None:
@@ -145,12 +144,12 @@ def test_a_run_with_missing_or_other_parts_is_refused_before_it_plays(tmp_path, 
     first, changed = "iterations/0001", "not the games that this iteration played; the run cannot be resumed"
     cases: list[tuple[str, Any, str]] = [
         (f"{first}/games", shutil.rmtree, "the games of this iteration are missing"),
-        (f"{first}/games/{schema.MANIFEST}", Path.unlink, "the games of this iteration are missing"),
+        (f"{first}/games/_run.json", Path.unlink, "the games of this iteration are missing"),
         (f"{first}/games", other_games, changed),
         (f"{first}/games", other_count, changed),
-        (f"{first}/games", damaged, "not the file the manifest describes (damaged or changed)"),
+        (f"{first}/games", damaged, "not the file that the record describes (damaged or changed)"),
         (f"{first}/games/shard-00000.parquet", Path.unlink, "missing; "),
-        (f"{first}/metrics.json", Path.unlink, "metrics.json: missing, though the run has finished iteration 1"),
+        (f"{first}/metrics.json", Path.unlink, "metrics.json: missing, though the run has finished iteration 2"),
         (
             f"{first}/metrics.json",
             lambda file: file.write_text("[]"),
@@ -161,9 +160,9 @@ def test_a_run_with_missing_or_other_parts_is_refused_before_it_plays(tmp_path, 
             lambda file: file.write_text("{}"),
             "metrics.json: damaged; the run cannot be",
         ),
-        (first, shutil.rmtree, "metrics.json: missing, though the run has finished iteration 1"),
+        (first, shutil.rmtree, "metrics.json: missing, though the run has finished iteration 2"),
         ("iterations/0002/candidate.keras", Path.unlink, "candidate.keras: missing; the run cannot be resumed: "),
-        ("run.json", Path.unlink, "run.json: missing, so the settings of this run are unknown"),
+        ("_run.json", lambda file: file.write_text("{"), "_run.json: damaged"),
     ]
     for place, harm, expected in cases:
         out = Path(shutil.copytree(whole, tmp_path / "harmed"))
@@ -184,22 +183,42 @@ def test_games_only_plays_with_the_network_as_it_is(tmp_path, small_networks, mo
     assert "6 games" in capsys.readouterr().out
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 6
     assert not (tmp_path / "games" / "best.keras").exists()
-    manifest = tmp_path / "games" / schema.MANIFEST
-    of_six = manifest.read_bytes()
+    record = tmp_path / "games" / run_folder.RECORD
+    of_six = record.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(selfplay, "check_workers", Mock(side_effect=UserError("/dev/shm: no space")))
         assert selfplay.main([*command, str(tmp_path / "games"), "--games", "9"]) == 1
-    assert manifest.read_bytes() == of_six
+    assert record.read_bytes() == of_six
     assert selfplay.main([*command, str(tmp_path / "games"), "--games", "9", "--lanes", "2"]) == 0
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 9
-    before = {path.name: path.read_bytes() for path in (tmp_path / "games").iterdir()}
+    before = shard_hashes(tmp_path / "games"), run_folder.result_of(tmp_path / "games")
     capsys.readouterr()
     assert selfplay.main([*command, str(tmp_path / "games"), "--games", "7"]) == 0
     assert "finished before: 9 games" in capsys.readouterr().out, "fewer never take any away"
-    manifest.write_bytes(of_six)  # as where the extension was cut off at its end
+    change_record(tmp_path / "games", lambda record: record.update(result=None))  # as an extension cut off at its end
     assert selfplay.main([*command, str(tmp_path / "games"), "--games", "7", "--lanes", "2"]) == 0
     assert "9 games" in capsys.readouterr().out
-    assert {path.name: path.read_bytes() for path in (tmp_path / "games").iterdir()} == before
+    assert (shard_hashes(tmp_path / "games"), run_folder.result_of(tmp_path / "games")) == before
+
+
+def test_a_shard_that_disappears_while_others_are_played_is_an_error_and_no_result(tmp_path, small_networks, capsys):
+    tiny().save(tmp_path / "some.keras")
+    out, finish = tmp_path / "games", workers.finish
+    command = ["--preset", "smoke", "--games-only", "--init", tmp_path / "some.keras", "--workers", "1", "--out", out]
+
+    def lose(*arguments: Any) -> Any:
+        for future in arguments[0]:
+            future.result()
+        (out / "shard-00000.parquet").unlink()
+        return finish(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "finish", lose)
+        assert selfplay.main([*map(str, command)]) == 1
+    assert "shard-00000.parquet missing or damaged after it was played" in capsys.readouterr().err
+    assert run_folder.result_of(out) == {}
+    assert selfplay.main([*map(str, command)]) == 0
+    assert {row["game_id"] for row in read(out)} == {*range(6)}
 
 
 def test_a_run_is_the_same_whatever_processes_play_it(tmp_path, quick):

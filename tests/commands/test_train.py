@@ -6,21 +6,20 @@
 - a run killed at any point resumes to the weights of an uninterrupted one.
 """
 
-import json
 import os
 import shutil
 
 import numpy as np
 import pytest
-from distill.training.run_folder import LAST
 
 from distill import train
-from distill.common import provenance
+from distill.common import provenance, run_folder
 from distill.datasets import validation
 from distill.exporters import publish
 from distill.networks import saved
 from distill.networks.finding import BEST
 from distill.training import history
+from distill.training.identity import LAST
 from tests.helpers import make_games, write_games
 from tests.network_helpers import kill_once, same, small_command
 
@@ -35,7 +34,7 @@ def games(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def run_folder(small_shapes, nothing_ships_here, checked_here, games, tmp_path_factory):
+def trained(small_shapes, nothing_ships_here, checked_here, games, tmp_path_factory):
     """A finished run of `distill train`."""
     out = tmp_path_factory.mktemp("models") / "cnn"
     assert train.main(arguments(games, out)) == 0
@@ -47,35 +46,33 @@ def arguments(games, out, *more: str) -> list[str]:
     return [*given, "--prepared", str(out.parent / "prepared"), "--value-target", "blend", "--exclude", *more]
 
 
-def test_a_run_leaves_every_file_it_promises(run_folder):
-    assert sorted(p.name for p in run_folder.iterdir()) == [
+def test_a_run_leaves_every_file_it_promises(trained):
+    assert sorted(p.name for p in trained.iterdir()) == [
         ".lock",
+        "_run.json",
         "best.keras",
         "checkpoint.npz",
-        "config.json",
         "curves.png",
         "history.csv",
         "last.keras",
-        "metrics.json",
-        "run.json",
         "saved_model",
     ]
-    assert (run_folder / "curves.png").read_bytes().startswith(b"\x89PNG")
-    assert (run_folder / "history.csv").read_text().count("\n") == 3
-    outputs = saved.load(run_folder)(np.zeros((1, 6, 7), np.int8))
+    assert (trained / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert (trained / "history.csv").read_text().count("\n") == 3
+    outputs = saved.load(trained)(np.zeros((1, 6, 7), np.int8))
     assert set(outputs) == {"logits", "policy", "move", "value"}
 
 
-def test_the_metrics_the_card_and_the_last_line_name_the_rows(run_folder, games, capsys):
-    metrics = json.loads((run_folder / "metrics.json").read_text())
+def test_the_metrics_the_card_and_the_last_line_name_the_rows(trained, games, capsys):
+    metrics = run_folder.result_of(trained)
     assert metrics["validation_rows_from"] == f"the validation split of {games}"
-    assert train.main(["--config", str(run_folder / "config.json")]) == 0
+    assert train.main(["--config", str(trained / "_run.json")]) == 0
     share, number = metrics["top1_all"], metrics["rows_all"]
     said = capsys.readouterr().out
     assert f"{share:.2%} on {number} rows of the validation split of {games}, " in said
     assert "finished before, nothing to do" in said
     assert 0 < metrics["rows_unseen"] <= metrics["rows_all"]
-    card = (run_folder / "saved_model" / "README.md").read_text()
+    card = (trained / "saved_model" / "README.md").read_text()
     assert f"{metrics['top1_all']:.1%} top-1 accuracy against the teacher's labels, on the validation" in card
     assert 0 < metrics["rows_first_19"] < metrics["rows_all"]
     assert f"{metrics['top1_first_19']:.1%} the same, on the first 19 rows of each game" in card
@@ -97,25 +94,25 @@ PLAYED = {"seed": 5, "shard_games": 10, "opening_moves": [0, 2]}
     ],
 )
 def test_the_shipped_rows_are_for_labels_of_their_teacher_alone(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(provenance, "shipped", lambda _name: tmp_path)
+    monkeypatch.setattr(provenance, "shipped", lambda _name: own if own.exists() else None)
+    own = tmp_path / "validation"
     others, teachers = [tmp_path / f"games-{number}" for number in range(len(made))], tmp_path / "teacher"
     for folder, identity in zip([*others, teachers], [*made, TEACHER | PLAYED], strict=True):
         write_games(folder, make_games(20, seed=1), identity=identity)
     assert validation.validation_rows([teachers], 0.5)[0] == f"the validation split of {teachers}", "nothing is shipped"
     few = make_games(3, seed=9)
-    write_games(tmp_path / "validation", few, identity=TEACHER)
+    write_games(own, few, identity=TEACHER)
     source, rows = validation.validation_rows(others, 0.5)
     assert source == f"the validation split of {', '.join(map(str, others))}"
     assert len(rows) > len(few)
     source, rows = validation.validation_rows([teachers], 0.5)
     assert (source, len(rows)) == ("data/reference/validation", len(few))
-    own = tmp_path / "validation"
     assert validation.validation_rows([own], 0.5)[0] == f"the validation split of {own}", "it was trained on"
 
 
-def test_a_finished_run_says_which_tables_it_is_of_and_what_is_missing(run_folder, games, tmp_path, capsys):
-    shutil.copytree(run_folder, out := tmp_path / "net")
-    again = [*arguments(games, out), "--prepared", str(run_folder.parent / "prepared")]
+def test_a_finished_run_says_which_tables_it_is_of_and_what_is_missing(trained, games, tmp_path, capsys):
+    shutil.copytree(trained, out := tmp_path / "net")
+    again = [*arguments(games, out), "--prepared", str(trained.parent / "prepared")]
     assert train.main(again) == 0
     first, last = capsys.readouterr().out.splitlines()
     assert first.endswith(f": reused tables of {games}")
@@ -123,16 +120,15 @@ def test_a_finished_run_says_which_tables_it_is_of_and_what_is_missing(run_folde
     shutil.rmtree(out / "saved_model")
     assert train.main(again) == 0
     assert f"there is no SavedModel, python -m distill.export {out} writes it" in capsys.readouterr().out
-    for name in (BEST, "run.json"):
-        (out / name).unlink()
-        assert train.main(again) == 1
-        assert f"{out / name}: missing" in capsys.readouterr().err
+    (out / BEST).unlink()
+    assert train.main(again) == 1
+    assert f"{out / BEST}: missing" in capsys.readouterr().err
 
 
-def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run_folder, games, complaint):
-    before = (run_folder / "metrics.json").read_bytes()
-    assert "lr: 0.002 → 0.5" in complaint(train, *arguments(games, run_folder, "--lr", "0.5"))
-    assert (run_folder / "metrics.json").read_bytes() == before
+def test_other_settings_in_the_same_folder_are_refused_with_the_difference(trained, games, complaint):
+    before = (trained / "_run.json").read_bytes()
+    assert "lr 0.002 there, 0.5 here" in complaint(train, *arguments(games, trained, "--lr", "0.5"))
+    assert (trained / "_run.json").read_bytes() == before
 
 
 def quiet_by_itself() -> dict[str, str]:
@@ -141,7 +137,7 @@ def quiet_by_itself() -> dict[str, str]:
 
 
 @pytest.mark.slow  # in this process: `a_run_interrupted_twice`
-def test_a_killed_run_resumes(run_folder, games, tmp_path, monkeypatch):
+def test_a_killed_run_resumes(trained, games, tmp_path, monkeypatch):
     """kill -9 once the first epoch is stored; the same command ends with the weights of an uninterrupted run."""
     monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)  # in this process; other tests export
     monkeypatch.setattr(history, "write", lambda *_: None)  # and draw
@@ -152,22 +148,22 @@ def test_a_killed_run_resumes(run_folder, games, tmp_path, monkeypatch):
     ours = ("loading Keras", "compiling the training step")
     others = [line for line in said.read_text().splitlines() if not line.startswith(ours)]
     assert [line for line in others if " boards · " not in line and " tables of " not in line] == []
-    assert not (cut / "metrics.json").exists()
+    assert run_folder.result_of(cut) == {}
     assert train.main(arguments(games, cut)) == 0
-    assert same(*(saved.load_core(folder / LAST).get_weights() for folder in (run_folder, cut)))
+    assert same(*(saved.load_core(folder / LAST).get_weights() for folder in (trained, cut)))
 
 
 def test_init_gives_the_initial_weights_and_restart_starts_from_scratch(
-    run_folder, games, tmp_path, capsys, monkeypatch, eagerly
+    trained, games, tmp_path, capsys, monkeypatch, eagerly
 ):
     monkeypatch.setattr(history, "write", lambda *_: None)
-    given = saved.load_core(run_folder / BEST).trainable_variables
+    given = saved.load_core(trained / BEST).trainable_variables
     out, tiny_steps = tmp_path / "same", ("--steps", "1", "--no-export", "--lr", "1e-12")
-    assert train.main(arguments(games, out, *tiny_steps, "--init", str(run_folder))) == 0
+    assert train.main(arguments(games, out, *tiny_steps, "--init", str(trained))) == 0
     begun = saved.load_core(out / LAST).trainable_variables
     assert all(np.allclose(a, b, atol=1e-8) for a, b in zip(given, begun, strict=True))
     assert train.main(arguments(games, out, *tiny_steps)) == 1
-    assert "init: " in capsys.readouterr().err
+    assert "(init " in capsys.readouterr().err
     assert train.main(arguments(games, out, *tiny_steps, "--restart")) == 0
     restarted = saved.load_core(out / LAST).trainable_variables
     assert not all(np.allclose(a, b, atol=1e-3) for a, b in zip(given, restarted, strict=True))
@@ -181,6 +177,6 @@ def test_init_gives_the_initial_weights_and_restart_starts_from_scratch(
         (["--init", "nowhere"], "nowhere: no such path, and no network of that name; networks by name are "),
     ],
 )
-def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_folder, games, tmp_path, complaint):
-    assert message in complaint(train, *arguments(games, tmp_path / "net", "--init", str(run_folder), *flags))
+def test_another_kind_of_network_to_begin_with_is_refused(flags, message, trained, games, tmp_path, complaint):
+    assert message in complaint(train, *arguments(games, tmp_path / "net", "--init", str(trained), *flags))
     assert not (tmp_path / "net").exists()

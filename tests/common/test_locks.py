@@ -1,7 +1,5 @@
-"""One writer a folder, and folders whose files are replaced.
+"""Folders whose files are replaced.
 
-* The lock goes with a killed process, and leaves nothing where nothing was written.
-* Who holds it and ends well removes what killed processes left half-written.
 * A link to a file or folder that is replaced stays a link, and what it leads to is new.
 * A folder is replaced as a whole: a kill or a failure at any point leaves the old version or the new one, and what the
   program did not write stays. A mounted volume is refused.
@@ -12,98 +10,14 @@ import functools
 import os
 import shutil
 import subprocess
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import held, state
+from helpers import state
 
-from distill.common import UserError, files, folders, write_json
-
-
-def test_a_lock_goes_with_a_killed_process(tmp_path):
-    with held(tmp_path) as process:
-        with pytest.raises(UserError, match="another process is writing here"), folders.locked(tmp_path):
-            pass
-        process.kill()
-        process.wait()
-        with folders.locked(tmp_path):
-            pass
-
-
-def test_a_failure_or_an_empty_body_leaves_no_lock_where_there_was_none(tmp_path):
-    with pytest.raises(UserError), folders.locked(tmp_path / "new" / "and" / "deep"):
-        raise UserError("wrong")
-    assert not (tmp_path / "new").exists()
-    with folders.locked(tmp_path / "old"):
-        pass
-    assert not (tmp_path / "old").exists()
-    with folders.locked(tmp_path / "old"):
-        (tmp_path / "old" / "file").touch()
-    with pytest.raises(UserError), folders.locked(tmp_path / "old"):
-        raise UserError("wrong")
-    assert state(tmp_path / "old").keys() == {".lock", "file"}
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is a file"), folders.locked(tmp_path / "file"):
-        pass
-
-
-def test_what_a_killed_process_left_half_written_goes_with_the_next_writer_that_ends_well(tmp_path):
-    half = tmp_path / ".manifest.json.x1_a5678.partial"
-    others = [tmp_path / name for name in (".film.mkv.partial", ".kept", "kept.partial")]
-    for file in (half, *others):
-        file.touch()
-    with contextlib.suppress(UserError), folders.locked(tmp_path):
-        raise UserError("whose folder it is was not known yet")
-    assert half.exists()
-    with folders.locked(tmp_path):
-        pass
-    assert not half.exists()
-    assert all(file.exists() for file in others)  # of other programs: it may be a home
-
-
-def test_who_waited_for_a_lock_file_that_was_removed_locks_the_new_one(tmp_path):
-    """Two would hold one folder if the waiting one were content with the file that is gone."""
-    out, order = tmp_path / "out", list[str]()
-
-    def second() -> None:
-        with folders.locked(out, wait=True):
-            order.append("second")
-            (out / "result").touch()
-            with pytest.raises(UserError), folders.locked(out):
-                pass
-
-    def fail() -> None:
-        waiting.start()
-        time.sleep(0.3)
-        order.append("first")
-        raise UserError("wrong")
-
-    waiting = threading.Thread(target=second)
-    with pytest.raises(UserError, match="wrong"), folders.locked(out):
-        fail()
-    waiting.join(20)
-    assert order == ["first", "second"]
-    assert state(out).keys() == {".lock", "result"}
-
-
-def test_a_folder_that_cannot_be_created_is_an_error(tmp_path, monkeypatch):
-    """It is not tried without end."""
-    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
-    with pytest.raises(FileNotFoundError), folders.locked(tmp_path / "nothing" / "here"):
-        pass
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "../run", "run/list", "/"])
-def test_no_name_leads_a_deletion_out_of_its_folder(tmp_path, name):
-    fill(tmp_path / "run", list="", model="mine")
-    before = state(tmp_path)
-    with pytest.raises(UserError, match="nothing was deleted"):
-        folders.clear(tmp_path / "run", ["list", name])
-    assert state(tmp_path) == before
+from distill.common import UserError, files, write_json
 
 
 def names(folder: Path) -> list[str]:
@@ -124,9 +38,6 @@ def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced(tmp_path):
     (run / "saved_model").symlink_to(served)
     (run / "later").symlink_to(tmp_path / "not" / "yet")
     (run / "metrics.json").symlink_to(tmp_path / "metrics.json")
-    with folders.locked(run / "later"):  # an --out may lead to what is not there yet
-        assert (tmp_path / "not" / "yet" / ".lock").exists()
-    assert not (tmp_path / "not").exists()
     for link in ("saved_model", "later"):
         with files.swapped(run / link, names) as new:
             fill(new, list="", model="new")

@@ -240,7 +240,7 @@ flags:
   --savings, --no-savings
                           stop early [off]
   --openings N N          fewest and most random moves [1 8]
-  --config PATH           a JSON file of values, such as a run's config.json
+  --config PATH           a JSON file of values, such as a run's _run.json
   --help, -h              show this
   --help-all              show 3 more settings
 

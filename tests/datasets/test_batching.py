@@ -68,7 +68,7 @@ def test_a_table_and_its_batches_have_the_types_promised(prepared, examples):
 
 
 def test_a_damaged_or_unfinished_folder_is_refused(tmp_path, prepared):
-    for name in ("training.parquet", "manifest.json"):
+    for name in ("training.parquet", "_run.json"):
         (tmp_path / name).write_bytes((prepared / name).read_bytes())
     assert len(batching.load(tmp_path, TRAINING))
     with pytest.raises(DataError, match=r"validation\.parquet"):
@@ -76,8 +76,8 @@ def test_a_damaged_or_unfinished_folder_is_refused(tmp_path, prepared):
     (tmp_path / "training.parquet").write_bytes((prepared / "training.parquet").read_bytes()[:-50])
     with pytest.raises(DataError, match=r"training\.parquet: not the file its manifest describes"):
         batching.load(tmp_path, TRAINING)
-    (tmp_path / "manifest.json").unlink()
-    with pytest.raises(DataError, match="not finished"):
+    (tmp_path / "_run.json").unlink()
+    with pytest.raises(DataError, match=r"no _run\.json"):
         batching.load(tmp_path, TRAINING)
 
 

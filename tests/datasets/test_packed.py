@@ -9,7 +9,6 @@
 - changed boards are not taken for a finished command's
 """
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -17,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers import make_games, state, write_games
+from helpers import change_record, make_games, state, write_games
 
 import distill
 from distill import generate, inspect, prepare, train
-from distill.common import DataError, provenance
+from distill.common import DataError, provenance, run_folder
 from distill.datasets import batching, packed, preparation
 from distill.datasets.canonical import board_keys
 from distill.game import rules
@@ -86,20 +85,45 @@ def test_a_second_command_does_nothing_and_other_boards_stay(workplace, capsys):
     before = times()
     assert prepare.main(["--packed", "boards", "--validation-fraction", "0.3"]) == 0
     assert prepare.main(["--packed", "boards"]) == 1
-    assert "boards: holds other boards; delete it, or name another folder" in capsys.readouterr().err
+    assert "boards: holds packed boards with other settings (rows " in capsys.readouterr().err
     assert times() == before
-    manifest = Path("boards", schema.MANIFEST)
-    manifest.unlink()  # as after a kill
+    assert prepare.main(["--packed", "boards", "--restart"]) == 0
+    after = run_folder.finished(Path("boards"), schema.PACKED_BOARDS)
+    change_record(Path("boards"), lambda record: record.update(result=None))  # as after a kill
     assert prepare.main(["--packed", "boards"]) == 0
-    assert manifest.is_file()
+    assert run_folder.read(Path("boards")) == after
 
 
-def test_another_folder_is_refused_before_anything_is_written(workplace, capsys):
+def test_the_same_games_never_count_twice(workplace, capsys):
+    for size in ("4", "3"):
+        words = ["--games", "8", "--simulations", "20", "--votes", "1", "--shard-games", size, "--out", f"size-{size}"]
+        assert generate.main(words) == 0
+    assert prepare.main(["--packed", "packed", "--exclude", "data/games/shard-00000.parquet"]) == 0
+    assert prepare.main(["--data", "boards", "--packed", "again", "--exclude"]) == 0
+    twice = (("size-4", "size-3"), ("boards", "packed"), ("boards", "data/games"), ("again", "data/games"))
+    for one, other in twice:
+        before = state(workplace)
+        for command, out in ((prepare, "out"), (train, "model")):
+            assert command.main(["--data", one, other, "--out", out]) == 1
+            assert "games of the same run as in" in capsys.readouterr().err
+        assert state(workplace) == before
+
+
+def test_a_packing_removes_no_file_that_it_did_not_write(workplace):
+    theirs = Path("theirs/shard-1.parquet")
+    theirs.parent.mkdir()
+    theirs.write_text("mine")
+    for fraction in ("0.3", "0.2"):
+        assert prepare.main(["--packed", "theirs", "--validation-fraction", fraction, "--restart"]) == 0
+    assert theirs.read_text() == "mine"
+
+
+def test_another_folder_is_refused_and_stays_as_it_is(workplace, capsys):
     before = state(workplace)
-    assert prepare.main(["--packed", "data/games", "--out", "elsewhere"]) == 1
+    assert prepare.main(["--packed", "data/games", "--validation-fraction", "0.3"]) == 1
     assert "data/games: holds" in capsys.readouterr().err
     assert generate.main(["--out", "boards", "--games", "1"]) == 1
-    assert "boards: holds packed boards, not games of the teacher" in capsys.readouterr().err
+    assert "boards: holds packed boards, not games" in capsys.readouterr().err
     (tables,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
     assert inspect.main([str(tables), "--labels", "0"]) == 1
     assert f"{tables}: holds prepared tables; inspect takes games and packed boards" in capsys.readouterr().err
@@ -117,7 +141,7 @@ def test_prepare_and_train_take_them_for_games(workplace, capsys):
     assert 0.1 < len(held_out) / run.rows < 0.3
     words = ["--data", "boards", "--arch", "cnn", "--epochs", "1", "--no-export", "--out", "model"]
     assert train.main(words) == 0
-    assert json.loads(Path("model/metrics.json").read_text())["training_boards"] > 0
+    assert run_folder.result_of("model")["training_boards"] > 0
     said = capsys.readouterr().out
     assert re.search(r"against the teacher: \S+% on [\d,]+ rows of the validation split of boards, \S+% on the", said)
 
@@ -157,11 +181,11 @@ def test_changed_boards_are_found_and_not_taken_for_a_finished_commands(workplac
     (shard,) = Path("boards").glob("shard-*.parquet")
     table, metadata = schema.read_table(shard, schema.PACKED_ROW)
     schema.write_table(shard, table.slice(1), metadata)
-    with pytest.raises(DataError, match="not the file the manifest describes"):
+    with pytest.raises(DataError, match="not the file that the record describes"):
         reader.verify(reader.open_runs([Path("boards")]))
     again = ["--packed", "boards", "--validation-fraction", "0.3"]
     assert prepare.main(again) == 1
-    assert f"{shard}: not the file the manifest describes (damaged or changed)" in capsys.readouterr().err
+    assert f"{shard}: not the file that the record describes (damaged or changed)" in capsys.readouterr().err
     shutil.rmtree("boards")
     assert prepare.main(again) == 0
     assert inspect.main(["boards", "--labels", "0"]) == 0

@@ -8,7 +8,7 @@
   runs are the same
 - the folder's name follows inputs, settings and exclusions; a finished folder is reused, also by a
   second process that came while the first was at work
-- it is not reused where labels in a shard were changed, whatever was done to the manifest, nor where a table was
+- it is not reused where labels in a shard were changed, whatever was done to the record, nor where a table was
 - exclusions are found in either orientation, count per set, and leave validation alone
 - a failure leaves nothing behind; what a killed run left is written again
 """
@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import low, make_games, state, write_games
+from helpers import change_record, low, make_games, state, write_games
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -197,7 +197,7 @@ def test_every_row_is_accounted_for(tmp_path):
     early = [board for board in zip_boards(table) if board[1] < 2**9]
     file = write_boards(tmp_path / "boards.parquet", early)
     prepared = prepare(tmp_path / "games", tmp_path / "out", exclude=[str(file)])
-    counts, found = prepared.manifest["counts"], tables_of(prepared)
+    counts, found = prepared.result["counts"], tables_of(prepared)
     rows = {split: sum(row["count"] for row in boards.values()) for split, boards in found.items()}
     removed = counts["removed_from_validation"]
     assert counts["rows_read"] == len(table)
@@ -233,7 +233,7 @@ def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path, monkeypatch):
     again = prepare(one, tmp_path / "again", folders=[two, one])
     assert again.folder.name == first.folder.name
     assert content(again) == content(first)
-    assert again.manifest["files"] == {name: file_hash(first.folder / name) for name in preparation.FILES.values()}
+    assert again.result["files"] == {name: file_hash(first.folder / name) for name in preparation.FILES.values()}
 
 
 def test_mirrored_games_make_the_same_tables(tmp_path):
@@ -271,12 +271,12 @@ def test_the_folder_follows_inputs_settings_and_exclusions(games, tmp_path):
 def test_a_finished_folder_is_reused_unless_a_table_was_changed_and_restart_rebuilds_it(games, tmp_path):
     first, again = (prepare(games, tmp_path / "out") for _ in range(2))
     assert (first.reused, again.reused) == (False, True)
-    assert (again.folder, again.manifest) == (first.folder, first.manifest)
+    assert (again.folder, again.result) == (first.folder, first.result)
     for name in preparation.FILES.values():
         file = first.folder / name
         sound = file.read_bytes()
         file.write_bytes(sound + b"\0")
-        with pytest.raises(DataError, match=rf"{name}: not the file its manifest .* delete {first.folder} to"):
+        with pytest.raises(DataError, match=rf"{name}: not the file that its record .* delete {first.folder} to"):
             prepare(games, tmp_path / "out")
         file.write_bytes(sound)
     file.write_bytes(b"spoilt")
@@ -294,12 +294,11 @@ def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(
             row |= {"label": 0, "visits": [9, 0, 0, 0, 0, 0, 0]}
     changed = pa.Table.from_pylist(rows, schema=ROW)
     schema.write_table(shard, changed, metadata)
-    with pytest.raises(DataError, match=rf"{shard}: not the file the manifest describes \(damaged or changed\)"):
+    with pytest.raises(DataError, match=rf"{shard}: not the file that the record describes \(damaged or changed\)"):
         prepare(games, tmp_path / "out")
     assert content(first) == before
-    manifest = schema.read_manifest(games)
-    manifest["shards"][0] |= {"sha256": file_hash(shard), "content_hash": schema.content_hash(changed)}
-    schema.write_manifest(games, manifest)
+    hashes = {"sha256": file_hash(shard), "content_hash": schema.content_hash(changed)}
+    change_record(games, lambda record: record["result"]["shards"][0].update(hashes))
     other = prepare(games, tmp_path / "out")
     assert not other.reused
     assert content(other) != before
@@ -334,7 +333,7 @@ def test_excluded_boards_leave_both_tables_in_either_orientation(games, tmp_path
     prepared = prepare(games, tmp_path / "excluded", exclude=[str(sets)])
     found = tables_of(prepared)
     assert {split: found[split].keys() for split in found} == {s: plain[s].keys() - set(chosen) for s in plain}
-    counts = prepared.manifest["counts"]["excluded"][str(sets)]
+    counts = prepared.result["counts"]["excluded"][str(sets)]
     assert (counts["boards"], counts["boards_found"]) == (41, 40)
     assert counts["rows"]["training"] == sum(plain[TRAINING][board]["count"] for board in chosen[:20])
 
@@ -348,7 +347,7 @@ def test_the_shipped_benchmark_is_excluded_by_default_and_named_if_it_is_missing
     monkeypatch.setattr(provenance, "shipped", shipped.get)
     prepared = prepare(games, tmp_path / "out")
     assert board not in tables_of(prepared)[TRAINING]
-    assert prepared.manifest["counts"]["excluded"]["benchmark"]["boards_found"] == 1
+    assert prepared.result["counts"]["excluded"]["benchmark"]["boards_found"] == 1
 
 
 @pytest.mark.parametrize("content", [None, b"not Parquet", "columns"])
@@ -378,11 +377,11 @@ def test_what_a_killed_run_left_is_written_again(games, tmp_path, monkeypatch):
         patched.setattr(preparation, "_merge", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             prepare(games, out)
-    assert not out.exists(), "a failure leaves nothing"
+    assert not list(out.glob("*/*.parquet")), "a failure leaves nothing"
     whole = prepare(games, out)
     expected = state(whole.folder)
-    (whole.folder / schema.MANIFEST).unlink()
+    change_record(whole.folder, lambda record: record.update(result=None))
     (whole.folder / preparation.FILES[schema.TRAINING]).write_bytes(b"half")
-    (whole.folder / f".{schema.MANIFEST}.abcd_123.partial").touch()
+    (whole.folder / "._run.json.abcd_123.partial").touch()
     assert not prepare(games, out).reused
     assert state(whole.folder) == expected

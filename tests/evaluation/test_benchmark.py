@@ -83,7 +83,7 @@ def test_prepare_keeps_every_board_out_of_training(tmp_path, shipped):
     assert len(batching.load(everything.folder, schema.TRAINING)) == len(boards)
     default = training_boards()
     assert batching.load(default.folder, schema.TRAINING).mask.tolist() == [parse_board(ONE_STONE).mask]
-    excluded = default.manifest["counts"]["excluded"]["benchmark"]
+    excluded = default.result["counts"]["excluded"]["benchmark"]
     assert (excluded["boards"], excluded["boards_found"]) == (len(shipped), len(boards) - 1)
 
 

@@ -8,7 +8,6 @@
 - in the shipped table the levels are in order, and their intervals apart.
 """
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pandas as pd
 import pytest
 
 from distill import arena
-from distill.common import Interrupted, provenance, read_object
+from distill.common import Interrupted, provenance, run_folder
 from distill.players.names import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure
@@ -43,7 +42,7 @@ def test_a_small_run_writes_the_table_and_its_csv_with_the_ratings_of_the_arena(
     assert table.boards.tolist() == [30, 30]
     assert capsys.readouterr().out.splitlines()[-1].startswith("page.md: 2 players, punisher is first with +")
     assert arena.main(["random", "punisher", "--games", "20", "--out", "arena"]) == 0
-    standings = json.loads(Path("arena/arena.json").read_text())["tournament"]["standings"]
+    standings = run_folder.result_of("arena")["standings"]
     assert table.elo[0] == pytest.approx(standings[0]["elo"]["mean"] - standings[1]["elo"]["mean"], abs=0.01)
 
 

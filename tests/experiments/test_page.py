@@ -22,14 +22,14 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from helpers import bits
+from helpers import bits, change_record
 
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import Position, legal_mask
-from distill.games import runs
+from distill.games import reader, runs
 from distill.players.player import Choices
 from distill.players.solver import score_boards
 from distill.web import api
@@ -200,7 +200,7 @@ def book_and_seed(request) -> tuple[dict, int]:
     """A book and the seed of its games."""
     if request.param == "ships":
         return BOOK, 0
-    seed = json.loads((GAMES / "manifest.json").read_text())["identity"]["seed"]
+    seed = reader.open_run(GAMES).identity["seed"]
     return request.getfixturevalue("validation_book"), seed
 
 
@@ -315,11 +315,10 @@ def test_the_solver_agrees_with_the_book():
 def copied(place: Path, **identity: object) -> Path:
     """The shipped validation games, with changes to the identity."""
     place.mkdir()
-    manifest = json.loads((GAMES / "manifest.json").read_text())
-    manifest["identity"] = {**manifest["identity"], **identity}
-    manifest["identity"] = {name: value for name, value in manifest["identity"].items() if value is not None}
-    (place / "manifest.json").write_text(json.dumps(manifest))
-    (place / "shard-00000.parquet").write_bytes((GAMES / "shard-00000.parquet").read_bytes())
+    for name in ("_run.json", "shard-00000.parquet"):
+        (place / name).write_bytes((GAMES / name).read_bytes())
+    known = {name: value for name, value in (reader.open_run(place).identity | identity).items() if value is not None}
+    change_record(place, lambda record: record.update(identity=known))
     return place
 
 

@@ -7,7 +7,6 @@
 - the page, the table and the pictures hold every finished run; no other page is overwritten.
 """
 
-import json
 import shlex
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pandas as pd
 import pytest
 
 from distill import generate, train
-from distill.common import cli, folders
+from distill.common import cli, run_folder
 from distill.players import player
 from experiments.study import __main__ as study
 from experiments.study import plan as plans
@@ -73,9 +72,11 @@ def here(tmp_path, monkeypatch):
         calls.append([module, *flags])
         out = Path(flags[flags.index("--out") + 1])
         out.mkdir(parents=True, exist_ok=True)
-        (out / "best.keras").write_text(shlex.join(flags))
         metrics = {"parameters": 7, "training_boards": 100, "epochs": 2, "steps": 20, "top1_all": 0.5}
-        (out / "metrics.json").write_text(json.dumps(metrics))
+        with run_folder.opened(out, "training run", {"seed": 1}, settings={}, files=["best.keras"]) as folder:
+            folder.begin()
+            (out / "best.keras").write_text(shlex.join(flags))
+            folder.finish(metrics)
         return 0
 
     def make(word, workers=1):
@@ -175,7 +176,7 @@ def test_runs_that_changed_are_trained_again_and_failed_and_locked_ones_are_name
     assert run("--do", "report", "--runs", "vote") == 1, "it is no run of this recipe"
     assert trained() == 2
     folder = Path("models/study/tier1/few-seed0")
-    with folders.locked(folder):
+    with run_folder.locked(folder):
         assert run("--do", "train", "--runs", "few") == 0
     assert f"few left out: another process trains in {folder}" in capsys.readouterr().err
     command = study._command

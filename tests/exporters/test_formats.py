@@ -58,7 +58,7 @@ def few_graded_boards(monkeypatch):
 
 
 def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(exported):
-    assert {p.name for p in exported.iterdir()} == {".lock", "best.keras", "config.json", "saved_model"}
+    assert {p.name for p in exported.iterdir()} == {".lock", "_run.json", "best.keras", "saved_model"}
     found = {p.name for p in (exported / "saved_model").iterdir()}
     assert found == {"1", "README.md", "SHA256SUMS", "examples.json", "export.json", "model.onnx", "model.tflite"}
 

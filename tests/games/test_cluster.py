@@ -22,19 +22,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import die_always, die_once, same_manifest, shard_hashes
+from helpers import die_always, die_once, same_record, shard_hashes
 
 from distill import generate, inspect
-from distill.common import DataError, UserError, executors, provenance
+from distill.common import DataError, UserError, executors, provenance, run_folder
 from distill.common.storage import Folder, Remote, Storage, storage_of
-from distill.games import making, reader, schema, shards
-from distill.games.runs import RunSettings
+from distill.games import making, reader, shards
+from distill.games.runs import RunSettings, identity
 from distill.games.schema import Shard
 
 distributed = pytest.importorskip("distributed")
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "2"]
 RUN = RunSettings(simulations=60, shard_games=2)
+TODO = [shards.Task(index=index, games=2) for index in range(5)]
 
 
 @pytest.fixture(scope="module")
@@ -70,27 +71,31 @@ def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, cap
     command = [*SMALL, "--cluster", cluster.scheduler_address, "--out", str(tmp_path)]
     assert generate.main(command) == 0
     assert shard_hashes(tmp_path) == shard_hashes(alone)
-    assert same_manifest(tmp_path, alone)
+    assert same_record(tmp_path, alone)
     assert generate.main(command) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
 
 
+def start(place: Path | Storage) -> None:
+    """Record the run, as `generate` does before it makes shards."""
+    with shards.opened(place, RUN, 10, identity(RUN), config=RUN) as folder:
+        folder.begin()
+
+
 def test_a_worker_that_dies_costs_its_shard_alone(alone, tmp_path, cluster):
-    todo = shards.plan(RUN, 10, tmp_path).todo
-    made = make(todo, tmp_path, cluster.scheduler_address, die_once)
+    made = make(TODO, tmp_path, cluster.scheduler_address, die_once)
     assert (tmp_path / "died").exists()
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(alone) == shard_hashes(tmp_path)
 
 
 def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(alone, tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to restart a worker takes seconds
-    todo = shards.plan(RUN, 10, tmp_path).todo
+    start(tmp_path)
     with pytest.raises(DataError, match=r"shard-00001\.parquet: worker processes died at every try of a task"):
-        make(todo, tmp_path, cluster.scheduler_address, die_always)
+        make(TODO, tmp_path, cluster.scheduler_address, die_always)
     expected = shard_hashes(alone)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected
-    (tmp_path / "config.json").write_text('{"kind": "games"}')  # `generate` writes it before the shards
     assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(alone)
 
@@ -194,9 +199,8 @@ def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path 
 
 def test_a_folder_that_workers_do_not_share_is_named(tmp_path, cluster):
     folder = tmp_path / "games"
-    todo = shards.plan(RUN, 2, folder).todo
     with pytest.raises(DataError, match="a worker has written it, but it is not here"):
-        make(todo, folder, cluster.scheduler_address, write_elsewhere)
+        make(TODO[:1], folder, cluster.scheduler_address, write_elsewhere)
 
 
 @pytest.mark.parametrize(("module", "flags"), [("distributed", ["--cluster", "tcp://x:1"]), ("fsspec", [])])
@@ -234,7 +238,7 @@ def test_an_object_store_holds_the_bytes_of_a_folder(alone, bucket, capsys):
     url = f"{bucket}/whole/"
     assert generate.main([*SMALL, "--workers", "2", "--out", url]) == 0
     place = storage_of(url)
-    assert place.names() == ["config.json", schema.MANIFEST, *shard_hashes(alone)]
+    assert place.names() == [run_folder.RECORD, *shard_hashes(alone)]
     for name in shard_hashes(alone):
         assert place.read(name) == (alone / name).read_bytes()
     assert inspect.main([url, "--labels", "0"]) == 0
@@ -244,7 +248,7 @@ def test_an_object_store_holds_the_bytes_of_a_folder(alone, bucket, capsys):
 
 def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, capsys, monkeypatch):
     place = Remote(url=f"{bucket}/stopped")
-    place.write("config.json", b'{"kind": "games"}')  # `generate` writes it before the shards
+    start(place)
     for name in ("shard-00000.parquet", "shard-00003.parquet"):
         place.write(name, (alone / name).read_bytes())
     place.write("shard-00001.parquet", (alone / "shard-00001.parquet").read_bytes()[:-50])

@@ -8,7 +8,6 @@
   each refused with one line that names it
 """
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers import make_games, write_games
+from helpers import change_record, make_games, write_games
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,14 +98,14 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("change", [{"shards": None}, {"games": "many"}, {"run": "-1234567"}])
-def test_a_manifest_of_something_else_is_named(folder, change):
-    path = folder / schema.MANIFEST
-    changed = json.loads(path.read_text()) | change
-    path.write_text(json.dumps({name: value for name, value in changed.items() if value is not None}))
-    assert refusal(folder).startswith(f"{path}: not the manifest of a run of games")
-    path.unlink()
-    assert "not finished; start it again" in refusal(folder)
+@pytest.mark.parametrize("change", [{"shards": None}, {"shards": [{"games": "many"}]}, {"run": "-1234567"}])
+def test_a_result_of_something_else_is_named(folder, change):
+    change_record(folder, lambda record: record["result"].update(change))
+    assert refusal(folder).startswith(f"{folder}/_run.json: not the result of a run of games")
+    change_record(folder, lambda record: record.update(result=None))
+    assert "the run is not finished; start its command again to resume it" in refusal(folder)
+    (folder / "_run.json").unlink()
+    assert f"{folder}: no _run.json, so no run of distill was finished here" in refusal(folder)
 
 
 def test_several_runs_are_read_in_the_order_of_their_names_and_none_twice(tmp_path):
@@ -133,7 +132,7 @@ def test_several_runs_are_read_in_the_order_of_their_names_and_none_twice(tmp_pa
 def test_a_harmed_shard_is_named(folder, harm):
     path = folder / "shard-00001.parquet"
     harm(path)
-    assert refusal(folder).startswith((f"{path}: not the file the manifest describes", f"{path}: missing"))
+    assert refusal(folder).startswith((f"{path}: not the file that the record describes", f"{path}: missing"))
 
 
 def test_games_that_are_replaced_between_the_check_and_the_reading_are_refused(folder):

@@ -14,18 +14,18 @@ import pytest
 from puct_helpers import predict as any_network
 from selfplay_helpers import SETTINGS, play_into, read
 
-from distill.common import DataError
-from distill.games import reader, schema, shards
+from distill.common import DataError, run_folder
+from distill.games import reader, schema
 from distill.games.selfplay import identity
 from distill.mcts import puct
 
 
 def test_games_are_ordinary_shards(tmp_path):
     told: list[int] = []
-    manifest = play_into(tmp_path, advance=told.append)
+    result = play_into(tmp_path, advance=told.append)
     rows = read(tmp_path)
-    assert manifest["games"] == sum(told) == 10
-    assert manifest["rows"] == len(rows)
+    assert result["games"] == sum(told) == 10
+    assert result["rows"] == len(rows)
     assert [(row["game_id"], row["ply"]) for row in rows] == sorted((row["game_id"], row["ply"]) for row in rows)
     assert {row["game_id"] for row in rows} == set(range(10))
     for row in rows:
@@ -33,7 +33,7 @@ def test_games_are_ordinary_shards(tmp_path):
         assert sum(row["visits"]) == row["simulations"] == 6
         assert row["ply"] < 6 or row["move"] == row["label"]
     assert any(row["move"] != row["label"] for row in rows)
-    assert manifest["identity"] == identity(SETTINGS, "some network")
+    assert reader.open_run(tmp_path).identity == {**identity(SETTINGS, "some network"), "shard_games": 4}
     assert reader.open_run(tmp_path).games == 10
 
 
@@ -66,9 +66,8 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(tmp_path
         play_into(tmp_path / "cut", evaluate=dies)
     finished = len(list((tmp_path / "cut").glob("shard-*.parquet")))
     assert 0 < finished < 3
-    assert not (tmp_path / "cut" / schema.MANIFEST).exists()
-    todo = shards.plan(SETTINGS, 10, tmp_path / "cut", identity(SETTINGS, "some network")).todo
-    left = sum(task.games for task in todo)
+    assert run_folder.result_of(tmp_path / "cut") == {}
+    left = 10 - 4 * finished
     play, played, told = puct.play, list[int](), list[int]()
 
     def spied(current: Any, *arguments: Any, **options: Any) -> Any:
@@ -79,7 +78,7 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(tmp_path
     cut = play_into(tmp_path / "cut", advance=told.append)
     assert (played, sum(told)) == ([left], left)
     assert cut["shards"] == play_into(tmp_path / "whole")["shards"]
-    assert not list((tmp_path / "cut").glob(".*"))
+    assert [path.name for path in (tmp_path / "cut").glob(".*")] == [".lock"]
 
 
 def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path):

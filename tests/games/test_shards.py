@@ -1,6 +1,6 @@
 """Shards and the `generate` command, with real processes and real faults.
 
-- rows are true of the games they record, and the manifest describes every shard
+- rows are true of the games they record, and the record describes every shard
 - the first 200 games of the default teacher are those from which shipped networks learned
 - one and three workers write the same bytes, also after kill -9, after Ctrl-C and when a run is extended
 - a damaged shard is rebuilt, and a run never shrinks
@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers import die_always, die_once, same_manifest, shard_hashes
+from helpers import change_record, die_always, die_once, same_record, shard_hashes
 
 from distill import generate, inspect
-from distill.common import DataError, executors
+from distill.common import DataError, executors, run_folder
 from distill.games import making, runs, schema, shards
 from distill.games.runs import RunSettings
 
@@ -46,9 +46,9 @@ def test_rows_are_true_of_the_games_they_record(reference):
     """As `inspect` has it, and `test_inspect` shows for each untruth that it is found."""
     assert inspect.main([str(reference), "--labels", "0"]) == 0
     rows = rows_of(reference)
-    manifest = schema.read_manifest(reference)
-    assert (manifest["games"], manifest["rows"]) == (10, len(rows))
-    assert {shard["name"]: shard["sha256"] for shard in manifest["shards"]} == shard_hashes(reference)
+    result = run_folder.result_of(reference)
+    assert (result["games"], result["rows"]) == (10, len(rows))
+    assert {shard["name"]: shard["sha256"] for shard in result["shards"]} == shard_hashes(reference)
     assert sorted(set(rows["game_id"].to_pylist())) == list(range(10))
     assert {len(votes) for votes in rows["votes"].to_pylist()} == {3}
     assert set(rows["simulations"].to_pylist()) == {3 * 60}
@@ -56,9 +56,9 @@ def test_rows_are_true_of_the_games_they_record(reference):
 
 @pytest.mark.slow
 def test_the_first_200_games_are_those_that_shipped_networks_learned_from(tmp_path):
-    """The first of the 100 shards of data/README.md, which says how to make and compare all of them."""
+    """The first of the 100 shards of data/README.md, which says how to make all of them."""
     assert generate.main(["--games", "200", "--out", str(tmp_path)]) == 0
-    (shard,) = schema.read_manifest(tmp_path)["shards"]
+    (shard,) = run_folder.result_of(tmp_path)["shards"]
     assert (shard["rows"], shard["simulations"]) == (5752, 172_560_000)
     assert shard["content_hash"] == "b4d59a174c1372cefbc1d9131aac7134196a3b4cbb4030202469c481fdcc491d"
 
@@ -83,23 +83,20 @@ def test_a_run_is_extended_and_never_shrinks(reference, tmp_path, capsys):
         assert generate.main(["--games", f"{games}", *SMALL[2:], "--workers", "1", "--out", str(tmp_path)]) == 0
 
     generated(6)
-    assert schema.read_manifest(tmp_path)["games"] == 6
+    assert run_folder.result_of(tmp_path)["games"] == 6
     for fewer in (10, 3):
         generated(fewer)
-        assert same_manifest(tmp_path, reference)
+        assert same_record(tmp_path, reference)
     assert "finished before: 10 games" in capsys.readouterr().out
-    # An extension that was cut off leaves no manifest.
-    (tmp_path / schema.MANIFEST).unlink()
+    # An extension that was cut off leaves no result.
+    change_record(tmp_path, lambda record: record.update(result=None))
     (tmp_path / "shard-00001.parquet").unlink()
     generated(3)
-    assert same_manifest(tmp_path, reference)
-    # A manifest that lacks shards of its run is written again.
-    manifest = schema.read_manifest(tmp_path)
-    kept = manifest["shards"][:1]
-    totals = {key: sum(shard[key] for shard in kept) for key in ("games", "rows")}
-    schema.write_manifest(tmp_path, manifest | totals | {"shards": kept})
+    assert same_record(tmp_path, reference)
+    # A result that lacks shards of its run is recorded again.
+    change_record(tmp_path, lambda record: record["result"]["shards"].pop())
     generated(3)
-    assert same_manifest(tmp_path, reference)
+    assert same_record(tmp_path, reference)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
@@ -164,8 +161,8 @@ def test_kill_9_in_mid_run_loses_nothing(longer, tmp_path):
     until_a_shard_is_there(process, tmp_path)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    assert not (tmp_path / schema.MANIFEST).exists()
-    for name in (".shard-00005.parquet.abcd_123.partial", ".manifest.json.abcd_123.partial"):
+    assert run_folder.result_of(tmp_path) == {}
+    for name in (".shard-00005.parquet.abcd_123.partial", "._run.json.abcd_123.partial"):
         (tmp_path / name).write_bytes(b"half of it")
     assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(longer)
@@ -188,12 +185,13 @@ def test_an_interrupt_says_how_to_go_on(longer, tmp_path):
 
 
 RUN = RunSettings(simulations=60, shard_games=4)
+TODO = [shards.Task(index=index, games=games) for index, games in enumerate((4, 4, 2))]
 
 
 def make(folder: Path, work: Any) -> list[schema.Shard]:
-    """The missing shards of ten games, by two processes."""
+    """The shards of ten games, by two processes."""
     with executors.started(2) as workers:
-        return list(making.make(workers, RUN, shards.plan(RUN, 10, folder).todo, folder, work))
+        return list(making.make(workers, RUN, TODO, folder, work))
 
 
 def test_a_killed_worker_costs_only_shards_in_flight(reference, tmp_path):

@@ -18,7 +18,7 @@ from helpers import make_games, write_games
 
 import distill
 from distill import networks, selfplay
-from distill.common import UserError, read_object, write_json
+from distill.common import UserError, run_folder
 from distill.networks import saved
 from distill.networks.copies import copy
 from distill.networks.evaluator import NetworkEvaluator
@@ -110,8 +110,8 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     write_games(here / "games", make_games(20, seed=1))
     settings = {"value_target": "blend", "exclude": (), "validation_fraction": 0.4, "steps": 3, "batch_size": 32}
     folder = distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)
-    assert read_object(folder / "metrics.json")["arch"] == "my_nets:build"
-    assert len(read_object(folder / "run.json")["identity"]["arch source"]) == 64
+    assert run_folder.result_of(folder)["arch"] == "my_nets:build"
+    assert len(run_folder.read(folder).identity["arch source"]) == 64
     card = (folder / "saved_model" / "README.md").read_text()
     assert "license: unknown\n" in card
     assert "without a solver" not in card, "the card does not know whose labels it had"
@@ -129,7 +129,7 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     with pytest.raises(UserError, match=r"my_nets\.py: changed after this process imported it"):
         distill.train_network("my_nets:build", data=["games"], out="models/other", **settings)
     del sys.modules["my_nets"]  # as in a new process
-    with pytest.raises(UserError, match=r"holds a run with other settings \(arch source: "):
+    with pytest.raises(UserError, match=r"holds training run with other settings \(arch source "):
         distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)
 
 
@@ -139,7 +139,7 @@ def test_it_learns_from_games_against_itself(here):
     assert selfplay.main(flags) == 0
     assert networks.arch_of(saved.load_core(here / "run" / "best.keras")) == "my_nets:with_layer"
     assert os.environ["DISTILL_IMPORT"].startswith("my_nets:with_layer@"), "for its workers, which import this version"
-    assert len(read_object(here / "run" / "run.json")["identity"]["arch source"]) == 64
+    assert len(run_folder.read(here / "run").identity["arch source"]) == 64
 
 
 LOADED = """
@@ -206,8 +206,8 @@ def test_what_would_fail_after_training_is_one_line_before_preparing(here, spec,
 
 def test_a_loss_that_fails_leaves_the_old_run_and_one_folder_needs_no_list(here):
     write_games(here / "games", make_games(20, seed=1))
-    (here / "run").mkdir()
-    write_json(here / "run" / "config.json", {"kind": "training"})
+    with run_folder.opened(here / "run", "training run", {"seed": 1}, settings={}, files=["best.keras"]) as folder:
+        folder.begin()
     (here / "run" / "best.keras").write_text("the old run's")
     settings = {"prepared": "tables", "out": "run", "validation_fraction": 0.4, "restart": True}
     with pytest.raises(UserError, match=r"^loss lose: returned shape \(\) for 8 boards"):

@@ -10,11 +10,10 @@ tests/FAULTS.md lists all faults and where each is tested. Here:
 - no games, one game, a batch larger than the data
 - half-written files left by a killed process
 - no pickle: not imported, not allowed in NumPy files
-- shards and manifests from others: sizes are checked before memory is allocated, names stay in their folder
+- shards and records from others: sizes are checked before memory is allocated, names stay in their folder
 """
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
@@ -25,11 +24,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers import imports_of, make_games, no_file_larger_than, same_manifest, shard_hashes, write_games
+from helpers import change_record, imports_of, make_games, no_file_larger_than, same_record, shard_hashes, write_games
 
 import distill
 from distill import evaluate, export, generate, inspect, prepare, train
-from distill.common import DataError
+from distill.common import DataError, run_folder
 from distill.datasets import preparation
 from distill.games import schema
 from distill.mcts.engine import jit
@@ -219,9 +218,9 @@ def test_a_clock_that_was_moved_changes_nothing(year, done, tmp_path, capsys):
     assert run("generate", tmp_path) == 0
     assert "finished before" in capsys.readouterr().out
     (tmp_path / "games" / "shard-00001.parquet").unlink()
-    (tmp_path / "games" / schema.MANIFEST).unlink()
+    change_record(tmp_path / "games", lambda record: record.update(result=None))
     assert run("generate", tmp_path) == 0
-    assert same_manifest(tmp_path / "games", done / "games")
+    assert same_record(tmp_path / "games", done / "games")
     assert run("prepare", tmp_path) == 0
     assert ": reused tables of " in capsys.readouterr().out
 
@@ -260,24 +259,20 @@ def test_a_run_without_games_is_named(stage, tmp_path, capsys):
 
 
 def test_a_batch_larger_than_the_data_holds_all_of_it(done):
-    assert json.loads((done / "net" / "metrics.json").read_text())["steps"] == 1  # in its one epoch
+    assert run_folder.result_of(done / "net")["steps"] == 1  # in its one epoch
 
 
 @pytest.mark.parametrize(
-    ("stage", "name", "message"),
-    [
-        ("prepare", "prepared/*/manifest.json", "manifest.json"),
-        ("train", "net/metrics.json", "metrics.json"),
-        ("train", "net/run.json", "run.json: cannot be read; --restart "),
-    ],
+    ("stage", "name"),
+    [("generate", "games/_run.json"), ("prepare", "prepared/*/_run.json"), ("train", "net/_run.json")],
 )
-def test_half_a_json_file_is_named(stage, name, message, done, tmp_path, capsys):
-    for folder in ("random", "prepared", "net"):
+def test_half_a_record_is_named(stage, name, done, tmp_path, capsys):
+    for folder in ("games", "random", "prepared", "net"):
         shutil.copytree(done / folder, tmp_path / folder)
     (path,) = tmp_path.glob(name)
     path.write_bytes(path.read_bytes()[:20])
     assert run(stage, tmp_path) == 1
-    assert message in last_line(capsys, stage)
+    assert f"{path}: damaged (" in last_line(capsys, stage)
 
 
 # Untrusted files
@@ -285,7 +280,7 @@ def test_half_a_json_file_is_named(stage, name, message, done, tmp_path, capsys)
 
 def test_an_array_of_objects_is_no_checkpoint(tmp_path, done, capsys):
     shutil.copytree(done / "net", tmp_path / "net")
-    (tmp_path / "net" / "metrics.json").unlink()
+    change_record(tmp_path / "net", lambda record: record.update(result=None))
     np.savez(tmp_path / "net" / "checkpoint.npz", state=np.array([{"step": 1}], dtype=object))
     assert run("train", tmp_path, inputs=done) == 1
     expected = "checkpoint.npz: damaged (Object arrays cannot be loaded when allow_pickle=False)"
@@ -311,10 +306,10 @@ def test_a_shard_that_would_fill_the_memory_is_refused_before_it_is_read(tmp_pat
 @pytest.mark.parametrize("name", ["../elsewhere", "{elsewhere}", "a/../../elsewhere"])
 def test_a_run_from_others_cannot_name_files_outside_its_folder(name, tmp_path, capsys):
     folder, elsewhere = tmp_path / "random", tmp_path / "elsewhere"
-    manifest = write_games(folder, make_games(5, seed=1))
+    write_games(folder, make_games(5, seed=1))
     shutil.move(folder / "shard-00000.parquet", elsewhere)
-    manifest["shards"][0]["name"] = name.format(elsewhere=elsewhere)
-    schema.write_manifest(folder, manifest)
+    other = {"name": name.format(elsewhere=elsewhere)}
+    change_record(folder, lambda record: record["result"]["shards"][0].update(other))
     assert run("prepare", tmp_path) == 1
     assert "is no shard's name" in last_line(capsys, "prepare")
 

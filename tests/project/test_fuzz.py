@@ -2,7 +2,7 @@
 
 - a shard with changed, cut, doubled or swapped bytes: the old rows, or a DataError that names the file
 - inspecting such a shard, or rows with random numbers, lists violations and raises nothing
-- a manifest of random JSON: a manifest, or DataError
+- a record of random JSON: a record, or DataError
 - a move string and a drawn board: a reachable position that prints back, or ValueError
 - a table of any rows is read back unchanged, with its hash
 
@@ -25,7 +25,7 @@ from helpers import game_at_random, make_games
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distill.common import DataError
+from distill.common import DataError, run_folder
 from distill.common.storage import storage_of
 from distill.game import rules
 from distill.games import checks, inspection, schema
@@ -136,20 +136,19 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-KEYS = st.sampled_from(["schema_version", "kind", "run", "games", "rows", "shards", "name", "first_game", "sha256"])
+KEYS = st.sampled_from(["kind", "files", "result", "run", "games", "rows", "shards", "name", "first_game", "sha256"])
 
 
 @given(value=st.dictionaries(KEYS, JSON | st.just(schema.SCHEMA_VERSION) | st.lists(st.dictionaries(KEYS, JSON))))
 @settings(max_examples=40)
-def test_a_manifest_of_random_json_is_inspected_safely(value):
+def test_a_record_of_random_json_is_inspected_safely(value):
     place = storage_of("memory://fuzz")
-    of_games = {"schema_version": schema.SCHEMA_VERSION, "kind": "games"}
-    place.write(schema.MANIFEST, json.dumps(value | of_games).encode())
-    list(inspection.inspect(place))
-    place.write(schema.MANIFEST, json.dumps(value).encode())
-    with contextlib.suppress(DataError):  # of an unknown kind
-        list(inspection.inspect(place))
-    assert place.names() == [schema.MANIFEST], "an inspection writes and deletes nothing"
+    about = {"kind": schema.GAMES, "identity": {}, "settings": {}, "files": [], "versions": {}}
+    for record in (about | {"result": value}, about | value, value):
+        place.write(run_folder.RECORD, json.dumps(record).encode())
+        with contextlib.suppress(DataError):  # no record
+            list(inspection.inspect(place))
+    assert place.names() == [run_folder.RECORD], "an inspection writes and deletes nothing"
 
 
 LINES = st.text(alphabet="XO. ", min_size=6, max_size=9)

@@ -1,23 +1,22 @@
-"""The runs kept in `models/` count as finished for today's commands."""
+"""The runs kept in `models/reference/` count as finished for today's commands."""
 
 import dataclasses
-import json
 from pathlib import Path
 
 import pytest
 
 from distill import train
-from distill.common import cli, file_hash, folders
+from distill.common import cli, file_hash, run_folder
 from distill.networks import finding
-from distill.training import run_folder
+from distill.training import identity
 
 ROOT = Path(__file__).parents[2]
-RUNS = sorted(file.parent for top in ("reference", "long") for file in ROOT.glob(f"models/{top}/*/run.json"))
+RUNS = sorted(file.parent for file in ROOT.glob("models/reference/*/_run.json"))
 
 
 def those_with(setting: str) -> list[Path]:
     """The runs with a setting that only one command has."""
-    found = [run for run in RUNS if setting in json.loads((run / "config.json").read_text())]
+    found = [run for run in RUNS if setting in run_folder.read(run).settings]
     assert found
     return found
 
@@ -25,11 +24,12 @@ def those_with(setting: str) -> list[Path]:
 @pytest.mark.parametrize("run", those_with("validation_fraction"), ids=lambda run: run.name)
 def test_a_kept_training_run_is_finished(run):
     """Most games and initial networks are not kept, so the run's own records stand for them."""
-    stored = json.loads((run / "run.json").read_text())["identity"]
-    config = cli.parse(train.TrainConfig, ["--config", str(run / "config.json")])
+    record = run_folder.finished(run, train.KIND)
+    stored = record.identity
+    config = cli.parse(train.TrainConfig, ["--config", str(run / run_folder.RECORD)])
     if config.init and (first := ROOT / config.init / finding.BEST).is_file():
         assert file_hash(first) == stored["init"]
     also = {name: stored[name] for name in ("arch", "prepared data", "init")}
     config = dataclasses.replace(config, init=run / finding.BEST)  # `also` has the original's hash
-    run_folder.claim(run, folders.TRAINING, train.OWN_FILES, config, train.PLACES, also).check()
-    assert run_folder.finished(run, str)
+    assert run_folder.differences(stored, identity.identity(config, train.PLACES, **also)) == []
+    assert "finished before" in identity.finished_line(run, str(run))

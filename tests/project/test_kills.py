@@ -1,7 +1,7 @@
 """kill -9, Ctrl-C and SIGTERM at random moments of `generate`, `train` and `selfplay`: nothing is lost or repeated.
 
 A strike starts the command and, after a random time, kills it with all its workers or interrupts it. The folder stays,
-so that strikes hit every stage of a run: the first start, half a shard, the manifest, a resumed run. After each strike
+so that strikes hit every stage of a run: the first start, half a shard, the result, a resumed run. After each strike
 all earlier shards must be unchanged; the finished run must have the bytes of an uninterrupted one. Time is processor
 time (Linux), which does not depend on other load.
 
@@ -22,15 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import make_games, same_manifest, shard_hashes, write_games
+from helpers import make_games, same_record, shard_hashes, write_games
 from network_helpers import same
 from selfplay_helpers import metrics_of
 
 from distill import inspect
 from distill.alphazero import plan
+from distill.common import run_folder
 from distill.games import schema
 from distill.networks import saved
-from distill.training import run_folder
+from distill.training import identity
 
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM]
 STOPPED = {-number for number in SIGNALS} | {128 + signal.SIGINT, 128 + signal.SIGTERM}
@@ -162,8 +163,8 @@ def hidden(folder: Path) -> list[str]:
 
 def generated(folder: Path) -> str:
     made = len(shards(folder))
-    if (folder / schema.MANIFEST).is_file():
-        return "manifest"
+    if run_folder.result_of(folder):
+        return "finished"
     return "no shard" if not made else "all shards" if made == 20 else "some shards"
 
 
@@ -179,7 +180,7 @@ def test_generate_survives_100_strikes(tmp_path):
     whole, runs = survive(trial, tmp_path, 100)
     for folder in runs:
         assert shard_hashes(folder) == shard_hashes(whole)
-        assert same_manifest(folder, whole)
+        assert same_record(folder, whole)
         assert inspect.main([str(folder), "--labels", "0"]) == 0
         assert hidden(folder) == [".lock"]
 
@@ -189,7 +190,8 @@ def test_inspecting_a_shard_starts_no_thread_that_could_outlive_the_interpreter(
     write_games(tmp_path, make_games(2, seed=1))
     inspect = """
 import os, pathlib, sys
-from distill.games import inspection, schema, storage
+from distill.common import storage
+from distill.games import inspection, schema
 path = pathlib.Path(sys.argv[1])
 before = os.listdir("/proc/self/task")
 assert not inspection.inspect_shard(storage.storage_of(path.parent), path.name).violations
@@ -201,7 +203,7 @@ assert os.listdir("/proc/self/task") == before
 
 def trained(folder: Path) -> str:
     names = {path.name for path in folder.glob("net/*")}
-    if "run.json" not in names:
+    if "_run.json" not in names:
         return "before its first file"
     return "has a network" if "saved_model" in names else "has a checkpoint" if "checkpoint.npz" in names else "claimed"
 
@@ -219,10 +221,10 @@ def test_train_survives_20_strikes(tmp_path):
         stages={"starting", "has a checkpoint"},
     )
     whole, runs = survive(trial, tmp_path, 20)
-    check_networks(f"net/{run_folder.LAST}", whole, runs)
+    check_networks(f"net/{identity.LAST}", whole, runs)
     for folder in runs:
         assert (folder / "net" / "saved_model" / "1" / "saved_model.pb").is_file()
-        assert (folder / "net" / "metrics.json").is_file()
+        assert run_folder.result_of(folder / "net")
         assert hidden(folder / "net") == [".lock"]
 
 
@@ -231,7 +233,9 @@ def played(folder: Path) -> str:
     iterations = sorted(folder.glob("iterations/*"))
     if not iterations:
         return "before its first game"
-    ends = {"self-play": "games/manifest.json", "training": "candidate.keras", "arena": "metrics.json"}
+    if not run_folder.result_of(iterations[-1] / "games"):
+        return "self-play"
+    ends = {"training": "candidate.keras", "arena": "metrics.json"}
     return next((phase for phase, file in ends.items() if not (iterations[-1] / file).is_file()), "after an iteration")
 
 
@@ -262,7 +266,7 @@ def test_selfplay_survives_20_strikes(tmp_path):
 
 def planned(folder: Path) -> str:
     """The phase of a run with a plan, by the last file in its folder."""
-    if not (folder / "iterations/0000/games/manifest.json").is_file():
+    if not run_folder.result_of(folder / "iterations/0000/games"):
         return "teacher"
     last = max(folder.glob("iterations/*"))
     if not (last / "checkpoint.npz").is_file():

@@ -21,6 +21,7 @@ import pytest
 
 import distill
 from distill.__main__ import COMMANDS
+from distill.common import run_folder
 from distill.common.settings import flag
 from tests import environments
 
@@ -91,7 +92,7 @@ def test_a_player_of_ones_own_is_graded_with_the_packages_that_the_page_names(tm
     words = [python, "-m", *command, "--boards", "10"]
     ended = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr[-3000:]
-    grades = json.loads((tmp_path / "models/evaluation/metrics.json").read_text())
+    grades = run_folder.result_of(tmp_path / "models/evaluation")
     assert "my_engine:player" in json.dumps(grades)
 
 

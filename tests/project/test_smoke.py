@@ -7,7 +7,6 @@
 
 import importlib
 import io
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from distill.__main__ import COMMANDS as STAGES
-from distill.common import cli
+from distill.common import cli, run_folder
 
 CHAIN = (
     "generate --workers 1",
@@ -45,18 +44,17 @@ def place(tmp_path_factory, tiny_networks, checked_here, undrawn_here) -> Iterat
 
 def test_the_chain_ends_in_a_graded_exported_and_playing_network(place, monkeypatch, capsys):
     data, models = place / "data/smoke", place / "models/smoke"
-    (prepared,) = data.glob("prepared/*/manifest.json")  # train found what prepare had made
-    trained = json.loads((models / "cnn/metrics.json").read_text())
-    assert trained["training_boards"] == json.loads(prepared.read_text())["counts"]["boards"]["training"] > 0
+    (prepared,) = data.glob("prepared/*")  # train found what prepare had made
+    trained = run_folder.result_of(models / "cnn")
+    assert trained["training_boards"] == run_folder.result_of(prepared)["counts"]["boards"]["training"] > 0
     assert [run["games"] for run in trained["training_games"]] == [12]
-    graded = json.loads((models / "evaluation/metrics.json").read_text())
+    graded = run_folder.result_of(models / "evaluation")
     assert list(graded["players"]) == ["models/smoke/cnn", "random", "uct:100"]
-    met = json.loads((models / "arena/arena.json").read_text())
-    assert met["tournament"]["players"] == ["models/smoke/cnn", "random"]
+    assert run_folder.result_of(models / "arena")["players"] == ["models/smoke/cnn", "random"]
     assert (data / "games/README.md").is_file()
-    assert (data / "selfplay/manifest.json").is_file()
+    assert run_folder.result_of(data / "selfplay")
     assert (models / "cnn/saved_model/1/saved_model.pb").is_file()
-    assert (models / "selfplay/metrics.json").is_file()
+    assert run_folder.result_of(models / "selfplay")
     capsys.readouterr()
     from distill import play
 

@@ -138,7 +138,7 @@ def test_train_runs_with_jax_and_a_finished_run_says_so(tmp_path):
     flags += ["--prepared", tmp_path / "prepared", "--out", tmp_path / "net", "--no-export"]
     assert "top-1 accuracy against the teacher" in in_process(*flags)
     assert (tmp_path / "net" / "best.keras").is_file()
-    assert "jax" in json.loads((tmp_path / "net" / "run.json").read_text())["versions"]
+    assert "jax" in json.loads((tmp_path / "net" / "_run.json").read_text())["versions"]
     assert "finished before" in in_process(*flags)
 
 

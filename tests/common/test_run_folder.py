@@ -1,0 +1,210 @@
+"""The record of a folder (`common/run_folder.py`). Properties (with commands: `test_restart`):
+
+- a folder of another kind, with another identity (nested, by dotted name) or with files of these names that no run
+  recorded is refused in one line, and nothing in it changes;
+- --restart deletes only files that the record lists, never by a pattern, also when it is killed half-way;
+- a result completes a run, and starting or extending the run again removes it;
+- a second writer is refused, or waits; a killed writer's lock goes with it; readers need no lock;
+- where files cannot be locked, nothing is left behind;
+- a damaged record, and one that names a path outside of its folder, is refused;
+- half-written files of the run are removed, others stay; a link to a folder stays a link;
+- under a URL a record works the same, without a lock.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import portalocker
+import pytest
+from helpers import SHIPPED, change_record, held, state
+
+from distill.common import DataError, UserError, provenance, run_folder
+from distill.common.storage import Remote
+from distill.games import schema
+
+IDENTITY: dict[str, Any] = {"seed": 1, "search": {"votes": 3}}
+
+
+@contextlib.contextmanager
+def run(place: Any, files: tuple[str, ...] = ("model",), **more: Any) -> Iterator[run_folder.Run]:
+    known = {"kind": "test run", "identity": IDENTITY, "settings": {}} | more
+    with run_folder.opened(place, known.pop("kind"), known.pop("identity"), files=files, **known) as folder:
+        yield folder
+
+
+def finish(place: Path, *files: str, **more: Any) -> None:
+    """A finished run with these files."""
+    with run(place, files, **more) as folder:
+        folder.begin()
+        for name in files:
+            (place / name).write_text("ours")
+        folder.finish({"loss": 1})
+
+
+def refused(place: Path, message: str, **more: Any) -> None:
+    before = state(place)
+    with pytest.raises(UserError, match=message), run(place, **more):
+        pass
+    assert state(place) == before
+
+
+def test_another_kind_another_identity_and_files_of_others_are_refused(tmp_path):
+    finish(tmp_path / "run", "model")
+    for restart in (False, True):
+        refused(tmp_path / "run", "holds test run, not games; name another --out", kind="games", restart=restart)
+    refused(tmp_path / "run", "search.votes 3 there, 5 here", identity={"seed": 1, "search": {"votes": 5}})
+    (tmp_path / "mine").mkdir()
+    for name in ("model", "notes"):
+        (tmp_path / "mine" / name).write_text("mine")
+    refused(tmp_path / "mine", r"holds files that no run recorded \(model\)", restart=True)
+    finish(tmp_path / "mine", "other")  # other names are in nobody's way
+    refused(tmp_path / "mine", r"holds files that no run recorded \(model\)")
+
+
+def test_a_result_completes_a_run_and_the_next_begin_removes_it(tmp_path):
+    finish(tmp_path, "model")
+    with run(tmp_path) as folder:
+        assert folder.result == {"loss": 1}
+        assert run_folder.finished(tmp_path, "games", "test run").commit == provenance.commit()
+        folder.begin()
+        assert (folder.result, run_folder.result_of(tmp_path)) == (None, {})
+    assert (tmp_path / "model").exists()  # begun, but not restarted
+    with pytest.raises(DataError, match="the run is not finished"):
+        run_folder.finished(tmp_path, "test run")
+    with pytest.raises(DataError, match="holds test run, not games"):
+        run_folder.finished(tmp_path, "games")
+
+
+def test_a_restart_deletes_what_the_record_lists_and_nothing_else(tmp_path):
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    finish(out, "shard-00000.parquet", "link")
+    with run(out, ("folder",)) as folder:
+        folder.begin()
+    for file in (out / "folder" / "deep" / "file", out / "shard-00001.parquet", mine / "file"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("mine")
+    (out / "link").unlink()
+    (out / "link").symlink_to(mine)
+    with run(out, restart=True, identity={"seed": 2}) as folder:
+        assert (out / "shard-00000.parquet").exists()
+        folder.begin()
+    assert state(out).keys() == {".lock", "_run.json", "shard-00001.parquet"}
+    assert (mine / "file").exists(), "a link is deleted, not what it leads to"
+    record = run_folder.read(out)
+    assert record
+    assert (record.identity, record.files) == ({"seed": 2}, ["model"])
+
+
+def test_a_restart_that_is_killed_half_way_is_completed_by_any_later_run(tmp_path, monkeypatch):
+    finish(tmp_path, "first", "second")
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder.Folder, "delete", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt), run(tmp_path, restart=True, identity={"seed": 2}) as folder:
+            folder.begin()
+    with pytest.raises(DataError, match="not finished"):
+        run_folder.finished(tmp_path, "test run")
+    with run(tmp_path, identity={"seed": 3}) as folder:
+        assert folder.starts
+        folder.begin()
+    assert state(tmp_path).keys() == {".lock", "_run.json"}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"kind": "test run"}', b"\xff\xfe", "[" * 10_000])
+def test_a_damaged_record_is_refused(content, tmp_path):
+    (tmp_path / "_run.json").write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError, match=r"_run\.json: damaged"), run(tmp_path, restart=True):
+        pass
+
+
+@pytest.mark.parametrize("name", ["../mine", "..", ".", "", "/mine", "deep/file", 7])
+def test_a_record_that_names_a_path_outside_of_its_folder_is_refused(name, tmp_path):
+    finish(tmp_path / "run", "model")
+    change_record(tmp_path / "run", lambda record: record["files"].append(name))
+    before = state(tmp_path)
+    with pytest.raises(DataError, match=r"_run\.json: damaged"), run(tmp_path / "run", restart=True):
+        pass
+    assert state(tmp_path) == before
+
+
+def test_half_written_files_of_the_run_go_with_the_next_writer_that_ends_well(tmp_path):
+    half = [tmp_path / f".{name}.x1_a5678.partial" for name in ("model", "_run.json")]
+    others = [tmp_path / name for name in (".film.x1_a5678.partial", ".model.partial", "model.partial")]
+    for file in (*half, *others):
+        file.touch()
+    with contextlib.suppress(UserError), run(tmp_path):
+        raise UserError("something else is wrong")
+    assert all(file.exists() for file in half)
+    with run(tmp_path):
+        pass
+    assert not any(file.exists() for file in half)
+    assert all(file.exists() for file in others)
+
+
+def test_a_link_to_a_folder_stays_a_link_also_where_the_folder_is_not_there_yet(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "not" / "yet")
+    finish(tmp_path / "link", "model")
+    assert (tmp_path / "link").is_symlink()
+    assert state(tmp_path / "not" / "yet").keys() == {".lock", "_run.json", "model"}
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="is a file; a folder is needed"), run(tmp_path / "file"):
+        pass
+
+
+def test_a_second_writer_is_refused_or_waits_and_a_reader_is_neither(tmp_path):
+    finish(tmp_path, "model")
+    ended = list[str]()
+
+    def wait() -> None:
+        with run(tmp_path, wait=True):
+            ended.append("waited")
+
+    with held(tmp_path) as process:
+        refused(tmp_path, "another process is writing here; wait for it, or name another --out", restart=True)
+        assert run_folder.result_of(tmp_path) == {"loss": 1}
+        work = threading.Thread(target=wait)
+        work.start()
+        work.join(0.3)
+        assert not ended
+        process.kill()  # the system releases its lock
+        work.join(60)
+    assert ended == ["waited"]
+
+
+def test_where_files_cannot_be_locked_nothing_is_left_behind(tmp_path, monkeypatch):
+    def fail(*_: Any) -> None:
+        raise portalocker.LockException(OSError(95, "Operation not supported"))
+
+    monkeypatch.setattr(portalocker.Lock, "acquire", fail)
+    for place in (tmp_path / "new" / "and" / "deep", tmp_path):
+        with pytest.raises(UserError, match=r"cannot be locked on this file system \(.*not supported"), run(place):
+            pass
+    assert state(tmp_path) == {}
+
+
+def test_a_record_under_a_url_works_the_same():
+    place = Remote(url="memory://runs/one")
+    with run(place) as folder:
+        folder.begin()
+        place.write("model", b"ours")
+        place.write("mine", b"mine")
+        folder.finish({"loss": 1})
+    with pytest.raises(UserError, match="memory://runs/one: holds test run with other settings"):
+        run(place, identity={"seed": 2}).__enter__()
+    with run(place, restart=True, identity={"seed": 2}) as folder:
+        folder.begin()
+    assert place.names() == ["_run.json", "mine"]
+
+
+def test_what_ships_has_records_of_its_kind():
+    for name in SHIPPED:
+        model = provenance.shipped("models/reference")
+        assert model
+        run_folder.finished(model / name / "evaluation", "evaluation")
+        assert run_folder.read(model / name)
+    data = provenance.shipped("data/reference")
+    assert data
+    assert run_folder.finished(data / "validation", schema.GAMES)
+    assert run_folder.finished(data / "labels-200", schema.PACKED_BOARDS)
