@@ -33,4 +33,4 @@ say '5/6  arena from the empty board: both networks without search, a random pla
 "$python" -m distill.arena "$own" "$model" random uct:100 uct:1000 --opening-plies 0 --games "$arena_games"
 say '6/6  grading the networks and searches against perfect play'
 "$python" -m distill.evaluate "$own" "$model" random uct:100 uct:1000 --out "$own/evaluation"
-say "done in $((SECONDS / 60)) min $((SECONDS % 60)) s, downloads not included; top-1 accuracy: $model/metrics.json"
+say "done in $((SECONDS / 60)) min $((SECONDS % 60)) s, downloads not included; top-1 accuracy: $model/_run.json"

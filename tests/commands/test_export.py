@@ -23,11 +23,11 @@ import keras
 import numpy as np
 import pytest
 import yaml
-from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
+from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED, change_record
 from network_helpers import same, tiny_network
 
 from distill import export
-from distill.common import UserError, file_hash, files, provenance, run_folder
+from distill.common import UserError, file_hash, files, provenance, read_object, run_folder
 from distill.datasets import benchmark
 from distill.exporters import card, comparison, conversion, formats, publish
 from distill.exporters.card import Results

@@ -18,6 +18,7 @@ import pytest
 from helpers import state
 
 from distill.common import UserError, files, write_json
+from distill.common.storage import storage_of
 
 
 def names(folder: Path) -> list[str]:
@@ -47,7 +48,8 @@ def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced(tmp_path):
     assert state(served).keys() == {"list", "model"}
     assert (served / "model").read_text() == "new"
     assert (tmp_path / "metrics.json").read_text() == '{\n "loss": 1\n}\n'
-    folders.clear(run, ["metrics.json", "saved_model"])
+    for name in ("metrics.json", "saved_model"):
+        storage_of(run).delete(name)
     assert state(served).keys() == {"list", "model"}, "a restart removes the link alone"
     assert (tmp_path / "metrics.json").exists()
     assert {path.name for path in tmp_path.iterdir()} == {"metrics.json", "not", "run", "served"}
@@ -125,14 +127,3 @@ def test_a_mounted_volume_is_refused_before_anything_is_written(tmp_path):
     refused = pytest.raises(UserError, match="is a mounted volume")
     with mounted(page, "-t", "tmpfs", "none"), refused, files.swapped(page, names):
         pytest.fail("it was not refused")
-
-
-def test_a_folder_of_a_container_image_is_deleted(tmp_path):
-    lower, upper, work, merged = (tmp_path / name for name in ("lower", "upper", "work", "merged"))
-    for folder in (lower, upper, work, lower / "model"):
-        fill(folder)
-    fill(lower / "model", file="old")
-    overlay = f"lowerdir={lower},upperdir={upper},workdir={work},redirect_dir=off"
-    with mounted(merged, "-t", "overlay", "-o", overlay, "overlay"):
-        folders.clear(merged, ["model"])
-        assert state(merged) == {}

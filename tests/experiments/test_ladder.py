@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from distill import arena
-from distill.common import Interrupted, provenance, run_folder
+from distill.common import Interrupted, provenance, read_object, run_folder
 from distill.players.names import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure
