@@ -3,7 +3,7 @@
     pip install -e ".[onnx,litert]"
     python benchmarks/quantized.py                       # the networks that ship
     python benchmarks/quantized.py models/cnn --boards 1000
-    python -m distill.export pillar-large --formats onnx,onnx-int8 --out large
+    python -m distill.export pillar-large --formats onnx onnx-int8 --out large
     python benchmarks/quantized.py pillar large
 
 Times are for one board at a time on one thread, the median over calls that alternate between all files, so other load

@@ -107,12 +107,12 @@ def puct_speed(simulations: int, seconds: float) -> float:
     from distill.games.selfplay import SelfPlaySettings
     from distill.mcts import puct
 
-    settings = SelfPlaySettings(simulations=simulations, root="puct", opening_moves=(0, 20))
+    settings = SelfPlaySettings(search=puct.PuctSettings(simulations=simulations), opening_moves=(0, 20))
 
     def search(first: int, steps: int) -> int:
         found = [runs.opening(settings, game) for game in range(first, first + GAMES)]
         current, mask = (np.array([getattr(each, name) for each in found], np.uint64) for name in ("current", "mask"))
-        return int(puct.play(current, mask, settings, predict, lanes=GAMES, steps=steps).simulations.sum())
+        return int(puct.play(current, mask, settings.search, predict, lanes=GAMES, steps=steps).simulations.sum())
 
     search(0, 1)  # compiles
     made, spent, first = 0, 0.0, GAMES

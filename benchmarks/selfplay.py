@@ -118,7 +118,7 @@ def of_peak(stretches: Any) -> tuple[float, float]:
     return rate(play) / rate(alone), cost(alone) / cost(play)
 
 
-def self_play(predict: Any, settings: SelfPlaySettings, games: int, lanes: int, batch: int) -> dict[str, Any]:
+def self_play(predict: Any, settings: puct.PuctSettings, games: int, lanes: int, batch: int) -> dict[str, Any]:
     """The figures of a run of whole games. Raises SystemExit if there are too few games to measure."""
     current, mask = starts(games, (1, 8))
     positions = tuple(bits[:batch] for bits in starts(batch, (0, 20)))
@@ -163,7 +163,7 @@ def main() -> None:
 
     core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else networks.build("pillar", True)
     predict = NetworkEvaluator(core, precision=arguments.precision)
-    puct.play(*starts(16, (1, 8)), SelfPlaySettings(simulations=2, root=arguments.root), predict, lanes=8)  # compiles
+    puct.play(*starts(16, (1, 8)), puct.PuctSettings(simulations=2, root=arguments.root), predict, lanes=8)  # compiles
     print(
         f"{networks.arch_of(core)}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes"
     )
@@ -174,7 +174,7 @@ def main() -> None:
         f"{'range':>12}{'by CPU':>8}{'games/h':>9}"
     )
     for simulations in arguments.simulations:
-        settings = SelfPlaySettings(simulations=simulations, root=arguments.root)
+        settings = puct.PuctSettings(simulations=simulations, root=arguments.root)
         found = self_play(predict, settings, arguments.games, arguments.lanes, batch)
         span = f"{found['of_peak_low']:.0%}–{found['of_peak_high']:.0%}"
         print(

@@ -32,6 +32,7 @@ from pathlib import Path
 import numpy as np
 
 from distill import networks
+from distill.common.settings import build
 from distill.common.tables import table as text_table
 from distill.datasets import batching
 from distill.networks import cpu_kernels
@@ -120,7 +121,7 @@ def main() -> None:
     from distill.training import step
 
     table = random_table(arguments.rows)
-    recipe = Recipe(count_weights="root", batch_size=arguments.batch_size)
+    recipe = build(Recipe, {"count_weights": "root", "batch_size": arguments.batch_size})
     if arguments.profile:
         for arch in arguments.archs:
             profile(arch, recipe, arguments.rows)

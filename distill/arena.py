@@ -19,34 +19,40 @@ if __name__ == "__main__":
     start("arena")
 
 import dataclasses
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
 
 from distill.common import cli, cores, run_folder
+from distill.common.settings import CommandLine, NameOrPath, Seed, Settings, as_json
 from distill.players import names, tournament
 from distill.players.match import openings
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArenaConfig(cli.Settings):
+class ArenaConfig(Settings):
     """Let players meet from paired openings, and rate them."""
 
-    players: tuple[str, ...] = cli.setting((), f"at least two of: {names.NAMES}", positional=True)
-    games: int = cli.setting(200, "games of each pair, half of them from either side")
-    opening_plies: int = cli.setting(
-        6, "random stones before the players move (0–20); 0: all games start from the empty board"
+    command_line: ClassVar[CommandLine] = CommandLine(
+        words="players",
+        flags=("games", "opening_plies", "workers", "seed", "out"),
+        examples=("models/cnn random uct:100 --games 200", "models/cnn solver --opening-plies 0"),
+        page="docs/players.md",
     )
-    workers: int = cli.setting(cores(), "processes for searches and the solver")
-    seed: int = cli.setting(0, "seed of openings, searches and random moves")
-    out: Path | None = cli.setting(None, "folder for the record; default: none is written")
+    players: tuple[NameOrPath, ...] = Field((), title="PLAYER", description=f"at least two of: {names.NAMES}")
+    games: int = Field(200, ge=2, multiple_of=2, description="games of each pair, half of them from either side")
+    opening_plies: int = Field(
+        6,
+        ge=0,
+        le=20,
+        description="random stones before the players move (0–20); 0: all games start from the empty board",
+    )
+    workers: int = Field(cores(), ge=1, description="processes for searches and the solver")
+    seed: Seed = Field(0, description="seed of openings, searches and random moves")
+    out: Path | None = Field(None, description="folder for the record; default: none is written")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cli.check(self.games >= 2 and self.games % 2 == 0, "games", self.games, "an even number from 2")
-        cli.check_within(self, "[0, 20]", "opening_plies")
-        cli.check_within(self, "[1, inf)", "workers")
-        cli.check_seed(self.seed)
+    @model_validator(mode="after")
+    def _check_players(self) -> Self:
         if len(self.players) < 2:
             raise ValueError(f"name at least two players: {names.NAMES}")
         if len(set(map(names.shown, self.players))) < len(self.players):
@@ -54,6 +60,7 @@ class ArenaConfig(cli.Settings):
         for name in self.players:
             names.check(name)
         self.openings()
+        return self
 
     def openings(self) -> list[tuple[int, ...]]:
         """The openings of every pair. Raises ValueError where there are too few of so many plies."""
@@ -71,7 +78,7 @@ def run(config: ArenaConfig) -> str:
     """Play, print the tables, record the result in `--out`; the last line names the best player."""
     if config.out is None:
         return _play(config)[0]
-    settings = cli.as_json(config)
+    settings = as_json(config)
     with run_folder.opened(config.out, "arena", settings, settings=settings, files=(), restart=True) as folder:
         last, result = _play(config)
         folder.begin()

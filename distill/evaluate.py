@@ -19,12 +19,14 @@ if __name__ == "__main__":
 import os.path
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
 
 from distill.common import cli, cores, run_folder, write_atomically
+from distill.common.settings import CommandLine, NameOrPath, Seed, Settings, as_json
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, labels, report
 from distill.evaluation.grading import Summary
@@ -35,28 +37,33 @@ from distill.players.network import NetworkPlayer
 from distill.players.player import Player
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvaluateConfig(cli.Settings):
+class EvaluateConfig(Settings):
     """Grade players against perfect play."""
 
-    players: tuple[str, ...] = cli.setting(
-        (), f"{names.NAMES}; and folders of games, for top-1 accuracy", positional=True
+    command_line: ClassVar[CommandLine] = CommandLine(
+        words="players",
+        flags=("half", "sets", "boards", "benchmark", "workers", "cluster", "seed", "out"),
+        examples=("models/cnn random uct:100", "models/cnn data/reference/validation --boards 500"),
+        page="docs/benchmark.md",
     )
-    half: Half = cli.setting("test", "half of the benchmark: dev for choices, test for headlines")
-    sets: tuple[str, ...] = cli.setting((), "sets of the benchmark, such as midgame heldout; default: all")
-    boards: int | None = cli.setting(None, "largest number of boards per set; default: all")
-    benchmark: Path | None = cli.setting(None, "folder of graded boards; default: the shipped ones")
-    workers: int = cli.setting(cores(), "processes for searches and the solver")
-    cluster: str | None = cli.setting(
-        None, "address of a Dask scheduler whose workers share long UCT searches, such as tcp://head:8786"
+    players: tuple[NameOrPath, ...] = Field(
+        (), title="PLAYER", description=f"{names.NAMES}; and folders of games, for top-1 accuracy"
     )
-    seed: int = cli.setting(0, "seed of samples, searches and random moves")
-    out: Path = cli.setting(Path("models/evaluation"), "folder for the record, report.md and the plot")
+    half: Half = Field("test", description="half of the benchmark: dev for choices, test for headlines")
+    sets: tuple[str, ...] = Field(
+        (), title="SET", description="sets of the benchmark, such as midgame heldout; default: all"
+    )
+    boards: int | None = Field(None, ge=1, description="largest number of boards per set; default: all")
+    benchmark: Path | None = Field(None, description="folder of graded boards; default: the shipped ones")
+    workers: int = Field(cores(), ge=1, description="processes for searches and the solver")
+    cluster: str | None = Field(
+        None, title="URL", description="Dask scheduler whose workers share long UCT searches: tcp://head:8786"
+    )
+    seed: Seed = Field(0, description="seed of samples, searches and random moves")
+    out: Path = Field(Path("models/evaluation"), description="folder for the record, report.md and the plot")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cli.check_within(self, "[1, inf)", "boards", "workers")
-        cli.check_seed(self.seed)
+    @model_validator(mode="after")
+    def _check_players(self) -> Self:
         if not self.players:
             raise ValueError(f"name a player: {names.NAMES}")
         if len(set(map(names.shown, self.players))) < len(self.players):
@@ -64,6 +71,7 @@ class EvaluateConfig(cli.Settings):
         parts = [names.check(name) for name in self.players if not _is_data(name)]
         if len(parts) < len(self.players) and not any(part.mode == "policy" for part in parts):
             raise ValueError("name a network besides a folder of games; distill inspect grades the labels of a folder")
+        return self
 
 
 FILES = ("report.md", "by_set.png")
@@ -114,7 +122,7 @@ def run(config: EvaluateConfig) -> str:
 
 def _opened(config: EvaluateConfig) -> AbstractContextManager[run_folder.Run]:
     """Hold the folder; a new evaluation replaces an older one."""
-    settings = cli.as_json(config)
+    settings = as_json(config)
     return run_folder.opened(
         config.out, "evaluation", settings, settings=settings, files=FILES, restart=True, wait=True
     )

@@ -1,7 +1,7 @@
 """Write trained networks for other programs: SavedModel, LiteRT, ONNX, or a web page that plays by itself.
 
     python -m distill.export models/cnn
-    python -m distill.export models/cnn --formats savedmodel,litert,onnx,litert-int8,onnx-int8
+    python -m distill.export models/cnn --formats savedmodel litert onnx litert-int8 onnx-int8
     python -m distill.export models/cnn --web site
     python -m distill.export pillar cnn-strong transformer-strong pillar-large --web site
 
@@ -19,40 +19,57 @@ if __name__ == "__main__":
     start("export")
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Self
+
+from pydantic import Field, field_validator, model_validator
 
 from distill import networks
 from distill.common import UserError, cli, provenance, run_folder
+from distill.common.settings import CommandLine, NameOrPath, Settings
 from distill.exporters.formats import FORMATS, SAVED_MODEL
 from distill.networks import finding
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportConfig(cli.Settings):
+class ExportConfig(Settings):
     """Write trained networks for other programs."""
 
-    models: tuple[str, ...] = cli.setting(
-        (), "the networks: .keras files, folders of training runs, or names of networks", positional=True
+    command_line: ClassVar[CommandLine] = CommandLine(
+        words="models",
+        flags=("formats", "out", "web"),
+        examples=("models/cnn --formats savedmodel litert onnx", "pillar cnn-strong --web site"),
+        page="docs/networks.md",
     )
-    formats: str = cli.setting(
-        SAVED_MODEL, f"comma-separated formats: {', '.join(FORMATS)}; the SavedModel is always written"
+    models: tuple[NameOrPath, ...] = Field(
+        (), title="MODEL", description="the networks: .keras files, folders of training runs, or names of networks"
     )
-    out: Path | None = cli.setting(None, "folder that receives saved_model/; default: the network's own folder")
-    web: Path | None = cli.setting(None, "folder for a page that plays in the browser; nothing else is written")
+    formats: tuple[str, ...] = Field(
+        (SAVED_MODEL,),
+        title="FORMAT",
+        description=f"formats: {', '.join(FORMATS)}; the SavedModel is always written",
+    )
+    out: Path | None = Field(None, description="folder that receives saved_model/; default: the network's own folder")
+    web: Path | None = Field(None, description="folder for a page that plays in the browser; nothing else is written")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    @field_validator("formats")
+    @classmethod
+    def _check_formats(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
+        if not formats or not {*formats} <= FORMATS.keys():
+            raise ValueError(f"must be of {', '.join(FORMATS)}")
+        return formats
+
+    @model_validator(mode="after")
+    def _check_places(self) -> Self:
         if not self.models:
             raise ValueError("needs a model: a .keras file or the folder of a training run")
-        cli.check(self.out is None or len(self.models) == 1, "out", self.out, "left out with several models")
-        cli.check(self.web is None or self.out is None, "out", self.out, "left out with --web")
-        cli.check({*self.formats.split(",")} <= FORMATS.keys(), "formats", self.formats, f"of {', '.join(FORMATS)}")
+        if self.out is not None and (len(self.models) > 1 or self.web):
+            raise ValueError(f"--out {self.out} must be left out with {'--web' if self.web else 'several models'}")
+        return self
 
     @property
     def others(self) -> tuple[str, ...]:
         """The formats beside the SavedModel, each once, in the order of FORMATS."""
-        return tuple(name for name in FORMATS if name in self.formats.split(",") and name != SAVED_MODEL)
+        return tuple(name for name in FORMATS if name in self.formats and name != SAVED_MODEL)
 
 
 PRESETS = {"smoke": cli.smoke(models=(str(cli.SMOKE_MODELS / "cnn"),))}

@@ -15,15 +15,15 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("generate")
 
-import dataclasses
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import Field
 
 from distill.common import Progress, cli, duration, say
-from distill.common.cli import check, check_within, setting
 from distill.common.executors import Workers
+from distill.common.settings import CommandLine, NameOrPath, build
 from distill.common.storage import Folder, Storage, storage_of
 from distill.games import making, playing, reader, runs, shards
 from distill.games.runs import RunSettings
@@ -39,21 +39,24 @@ PRESETS: cli.Presets = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class GenerateConfig(RunSettings, shown=("games", "workers", "out", "restart")):
+class GenerateConfig(RunSettings):
     """Play games with a search and store every labelled position."""
 
-    games: int = setting(5000, "games in the finished run")
-    workers: int | None = setting(None, "processes; default: one per core")
-    out: str = setting("data/games", "folder of the shards, or a URL such as s3://bucket/games")
-    restart: bool = setting(False, "delete the run in the folder and start from scratch")
-    cluster: str | None = setting(None, "address of a Dask scheduler whose workers play, such as tcp://head:8786")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_within(self, "[1, 1_000_000_000]", "games")
-        check_within(self, "[1, 1024]", "workers")
-        check(self.out.strip() != "", "out", "(nothing)", "a folder or a URL")
+    command_line: ClassVar[CommandLine] = CommandLine(
+        flags=(
+            *("games", "out", "restart", "workers", "cluster", "labeller", "opening_moves", "seed", "shard_games"),
+            *("search.simulations", "search.votes", "search.rollout", "search.noise_fraction", "search.noise_at"),
+        ),
+        examples=("--games 5000", "--preset cheap --set search.exploration=1.4"),
+        page="docs/train.md",
+    )
+    games: int = Field(5000, ge=1, le=1_000_000_000, description="games in the finished run")
+    workers: int | None = Field(None, ge=1, le=1024, description="processes; default: one per core")
+    out: NameOrPath = Field(
+        "data/games", pattern=r"\S", title="FOLDER|URL", description="where shards go, such as s3://bucket/games"
+    )
+    restart: bool = Field(False, description="delete the run in the folder and start from scratch")
+    cluster: str | None = Field(None, title="URL", description="Dask scheduler whose workers play: tcp://head:8786")
 
 
 def generate_games(out: str | Path = "data/games", *, games: int = 5000, **settings: Any) -> reader.Run:
@@ -64,7 +67,8 @@ def generate_games(out: str | Path = "data/games", *, games: int = 5000, **setti
 
     Args:
       out: a folder; where it holds the run already, nothing is played, and more games extend it.
-      settings: any of `python -m distill.generate --help`, with underscores: simulations=500, workers=2.
+      settings: flags of `python -m distill.generate --help`, with underscores, such as simulations=500, and objects of
+        other settings: search={"exploration": 1.4}.
 
     Works in a notebook and needs no main guard. Raises ValueError for a wrong setting and UserError for a folder that
     holds something else.
@@ -72,14 +76,14 @@ def generate_games(out: str | Path = "data/games", *, games: int = 5000, **setti
     storage = storage_of(out)
     if not isinstance(storage, Folder):
         raise ValueError(f"out {out}: name a folder; only the command `generate` writes to URLs")
-    run(GenerateConfig(out=str(out), games=games, **settings))
+    run(build(GenerateConfig, settings | {"out": out, "games": games}))
     return reader.open_run(storage.path)
 
 
 def run(config: GenerateConfig) -> str:
     """Play what is missing of the run, then record the result."""
     storage, identity, began = storage_of(config.out), runs.identity(config), time.perf_counter()
-    stored = dataclasses.replace(config, cluster=None, restart=False)
+    stored = config.replace(cluster=None, restart=False)
     with shards.opened(storage, config, config.games, identity, config=stored, restart=config.restart) as folder:
         plan = shards.plan(folder, config, config.games, identity)
         if plan.finished and folder.result:
@@ -87,9 +91,9 @@ def run(config: GenerateConfig) -> str:
         if plugin := runs.plugin_of(config):
             playing.try_labeller(plugin.load(), plugin.spec)
         else:
-            compiling.prepare("uct", config.engine)
+            compiling.prepare("uct", config.search.engine)
         # The workers start before anything is deleted.
-        with making.workers_of(config.workers, len(plan.todo), config.cluster, config.engine) as workers:
+        with making.workers_of(config.workers, len(plan.todo), config.cluster, config.search.engine) as workers:
             for line in plan.damaged:
                 say(f"rebuilding: {line}")
             folder.begin()

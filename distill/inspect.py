@@ -20,13 +20,14 @@ if __name__ == "__main__":
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from pydantic import Field
 
 from distill.common import Progress, UserError, cli, cores, provenance, run_folder
+from distill.common.settings import CommandLine, NameOrPath, Seed, Settings
 from distill.common.storage import Folder, storage_of
 from distill.common.tables import table
 from distill.evaluation import labels
@@ -36,25 +37,22 @@ from distill.games import inspection, reader, schema
 from distill.players import solver
 
 
-@dataclass(frozen=True, kw_only=True)
-class InspectConfig(cli.Settings):
+class InspectConfig(Settings):
     """Check games and packed boards, and count what they hold."""
 
-    places: tuple[str, ...] = cli.setting(
-        ("data/games",), "folders of games or of packed boards, or URLs such as s3://bucket/games", positional=True
+    command_line: ClassVar[CommandLine] = CommandLine(
+        words="places",
+        flags=("labels", "lines", "workers", "seed"),
+        examples=("data/games", "s3://bucket/games --labels 0"),
+        page="docs/data.md",
     )
-    labels: int = cli.setting(200, "labels that the solver grades and the teacher repeats, drawn at random; 0: none")
-    lines: int | None = cli.setting(5, "most violations printed per file; `none`: all")
-    workers: int = cli.setting(cores(), "processes for the solver and the teacher")
-    seed: int = cli.setting(0, "seed of the sample and of the teacher's searches")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.places:
-            raise ValueError("name a folder of games")
-        cli.check_within(self, "[0, inf)", "labels")
-        cli.check_within(self, "[1, inf)", "lines", "workers")
-        cli.check_seed(self.seed)
+    places: tuple[NameOrPath, ...] = Field(
+        ("data/games",), min_length=1, title="FOLDER|URL", description="folders of games or of packed boards, or URLs"
+    )
+    labels: int = Field(200, ge=0, description="labels that the solver grades and the teacher repeats; 0: none")
+    lines: int | None = Field(5, ge=1, description="most violations printed per file; `none`: all")
+    workers: int = Field(cores(), ge=1, description="processes for the solver and the teacher")
+    seed: Seed = Field(0, description="seed of the sample and of the teacher's searches")
 
 
 PRESETS = {"smoke": cli.smoke(places=(str(cli.SMOKE_DATA / "games"),), labels=20)}

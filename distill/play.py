@@ -17,46 +17,54 @@ if __name__ == "__main__":
     start("play")
 
 import secrets
-from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
+
+from pydantic import Field, field_validator
 
 from distill.common import cli
+from distill.common.settings import CommandLine, NameOrPath, Seed, Settings
 from distill.game import notation, rules
 from distill.players import names, terminal
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlayConfig(cli.Settings):
+class PlayConfig(Settings):
     """Play a game in the terminal."""
 
-    player: tuple[str, ...] = cli.setting((), f"the machine: {names.NAMES}; default: pillar", positional=True)
-    first: Literal["human", "machine"] = cli.setting("human", "who has the first stone, X")
-    moves: str = cli.setting(
-        "", "moves of a game to continue, such as 4453, '1. 4 4 2. 5 3', ddec, or a link to the page"
+    command_line: ClassVar[CommandLine] = CommandLine(
+        words="player",
+        flags=("first", "moves", "seed"),
+        examples=("uct:1000 --first machine", "models/cnn --moves 4453"),
+        page="docs/players.md",
     )
-    seed: int | None = cli.setting(None, "seed of the machine's random moves, to repeat a game; default: random")
+    player: NameOrPath = Field("pillar", title="PLAYER", description=f"the machine: {names.NAMES}")
+    first: Literal["human", "machine"] = Field("human", description="who has the first stone, X")
+    moves: str = Field(
+        "",
+        title="MOVES",
+        description="moves of a game to continue, such as 4453, '1. 4 4 2. 5 3', ddec, or a link to the page",
+    )
+    seed: Seed | None = Field(None, description="seed of the machine's random moves, to repeat a game; default: random")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.player) > 1:
-            raise ValueError(f"one machine, not {len(self.player)}: {' '.join(self.player)}")
-        for name in self.player:
-            names.check(name)
-        cli.check_seed(self.seed or 0)
-        try:
-            rules.from_moves(notation.read(self.moves))
-        except ValueError as error:
-            raise ValueError(f"--moves {self.moves}: {error}") from None
+    @field_validator("player")
+    @classmethod
+    def _check_player(cls, player: str) -> str:
+        names.check(player)
+        return player
+
+    @field_validator("moves")
+    @classmethod
+    def _check_moves(cls, moves: str) -> str:
+        rules.from_moves(notation.read(moves))
+        return moves
 
 
-PRESETS = {"smoke": cli.smoke(player=(str(cli.SMOKE_MODELS / "cnn"),))}
+PRESETS = {"smoke": cli.smoke(player=str(cli.SMOKE_MODELS / "cnn"))}
 
 
 def run(config: PlayConfig) -> str:
     """Play until the user quits; returns the line with the result and the moves."""
-    name = config.player[0] if config.player else "pillar"
     columns, human = [int(text) - 1 for text in notation.read(config.moves)], int(config.first == "machine")
-    return terminal.session(name, columns, human, secrets.randbits(32) if config.seed is None else config.seed)
+    return terminal.session(config.player, columns, human, secrets.randbits(32) if config.seed is None else config.seed)
 
 
 main = cli.Command("play", PlayConfig, run, PRESETS)

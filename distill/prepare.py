@@ -15,34 +15,41 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("prepare")
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import Field
 
 from distill.common import cli
+from distill.common.settings import CommandLine, NameOrPath, Settings
 from distill.common.tables import table
 from distill.datasets import packed, preparation
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrepareConfig(cli.Settings):
+class PrepareConfig(Settings):
     """Turn finished games into tables to train on."""
 
-    data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, one per run")
-    out: Path = cli.setting(Path("data/prepared"), "parent folder of the tables, which go into <hash>/")
-    validation_fraction: float = cli.setting(0.15, "share of the games held out for validation (0 to below 1)")
-    exclude: tuple[str, ...] = cli.setting(
-        ("benchmark",), "boards left out: benchmark, reference, or Parquet files or folders with current and mask"
+    command_line: ClassVar[CommandLine] = CommandLine(
+        flags=("data", "out", "validation_fraction", "exclude", "packed", "restart"),
+        examples=("--data data/games", "--data data/games data/more --packed data/boards"),
+        page="docs/train.md",
     )
-    packed: Path | None = cli.setting(
-        None, "also write the boards of both tables, packed, to this folder, which --data can read"
+    data: tuple[Path, ...] = Field(
+        (Path("data/games"),), min_length=1, description="folders of finished games, one per run"
     )
-    restart: bool = cli.setting(False, "prepare again even where the result exists")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cli.check(len(self.data) > 0, "data", "(nothing)", "at least one folder")
-        cli.check_within(self, "[0, 1)", "validation_fraction")
+    out: Path = Field(Path("data/prepared"), description="parent folder of the tables, which go into <hash>/")
+    validation_fraction: float = Field(
+        0.15, ge=0, lt=1, description="share of the games held out for validation (0 to below 1)"
+    )
+    exclude: tuple[NameOrPath, ...] = Field(
+        ("benchmark",),
+        title="BOARDS",
+        description="boards left out: benchmark, reference, or Parquet files or folders with current and mask",
+    )
+    packed: Path | None = Field(
+        None, description="also write the boards of both tables, packed, to this folder, which --data can read"
+    )
+    restart: bool = Field(False, description="prepare again even where the result exists")
 
 
 KEPT = ("games", "rows", "boards")

@@ -5,9 +5,9 @@
 
 The learner plays batches of games, all in lock step, against its opponents, earlier copies of itself, half of them from
 either side; each batch gives one step of policy gradient (`training/policy_gradient.py`). After every `--gate-games`
-training games the learner's score in them decides, by `--gate-rule`, whether it replaces its oldest opponent. Every
-game counts in one decision only: tested after every batch, a learner as good as its opponent would soon pass by chance.
-The learner changes while the games are played, so the score is that of the learner on the way.
+training games the learner's score in them decides, by `gate_rule`, whether it replaces its oldest opponent. Every game
+counts in one decision only: tested after every batch, a learner as good as its opponent would soon pass by chance. The
+learner changes while the games are played, so the score is that of the learner on the way.
 
 Players draw their moves from their policies, but in what is called "greedy". Every `--eval-every` steps the learner
 plays `punisher` and `random` from the empty board: logged, never used to choose.
@@ -25,7 +25,6 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("reinforce")
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from distill.alphazero import reinforce
 from distill.alphazero.presets import REINFORCE_PRESETS as PRESETS
 from distill.alphazero.settings import ReinforceConfig
 from distill.common import cli, run_folder
+from distill.common.settings import as_json, by_path
 from distill.networks import finding
 from distill.training import identity
 
@@ -49,7 +49,7 @@ def run(config: ReinforceConfig) -> str:
     out = config.out or Path("models") / f"{name.replace(':', '-')}-reinforce"
     identity.require_safe_init(config, out, reinforce.FILES)
     known = identity.identity(config, ("out", "restart"), arch=name)
-    settings = cli.as_json(dataclasses.replace(config, restart=False))
+    settings = as_json(config.replace(restart=False))
     with run_folder.opened(
         out, KIND, known, settings=settings, files=reinforce.FILES, restart=config.restart
     ) as folder:
@@ -61,7 +61,9 @@ def run(config: ReinforceConfig) -> str:
         from distill.networks import saved
         from distill.training import step
 
-        core = step.initial_network(name, config.init, config.baseline == "value", config.seed)
+        core = step.initial_network(
+            networks.Architecture(name=name), config.init, config.learning.baseline == "value", config.seed
+        )
 
         publish.require_ours(out / finding.PUBLISHED)
         folder.begin()
@@ -75,7 +77,9 @@ def run(config: ReinforceConfig) -> str:
             "checkpoints": state.replaced,
         }
         metrics = facts | reinforce.final_evaluation(saved.predict_with(core), config)
-        publish.publish_if_possible(core, out, Results.of({"trained by": "REINFORCE"} | cli.as_json(config) | facts))
+        publish.publish_if_possible(
+            core, out, Results.of({"trained by": "REINFORCE"} | by_path(as_json(config)) | facts)
+        )
         folder.finish(metrics | {"curve": state.curve})
         return _result(out, metrics)
 

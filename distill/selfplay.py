@@ -41,7 +41,7 @@ def run(config: SelfPlayConfig) -> str:
     """Play and learn; the last line says where the result is and how it was graded."""
     if config.games_only:
         return _only_play(config)
-    networks.trust(config.arch)
+    networks.trust(config.arch.name)
     out = config.out or Path("models/selfplay")
     if config.is_planned:
         # Workers have the other cores. With a thread for each of those left, weights would depend on their number.
@@ -54,10 +54,10 @@ def run(config: SelfPlayConfig) -> str:
             from distill.training import step
 
             initial = step.initial_network(config.arch, config.init, True, config.seed)
-        boards = grades.boards(config.eval_boards)
+        boards = grades.boards(config.arena.eval_boards)
         schedule = Schedule(config=config, plan=_plan(config, folder))
         # A run with a plan trains in this process while others play.
-        processes = config.workers or (max(1, cores() - 1) if config.is_planned else 0)
+        processes = config.machine.workers or (max(1, cores() - 1) if config.is_planned else 0)
         with workers.start(config, processes) as pool:  # before anything is deleted
             return loop.run(schedule, folder, initial, boards, pool)
 
@@ -67,28 +67,28 @@ def _plan(config: SelfPlayConfig, folder: run_folder.Run) -> plan.Plan | None:
 
     Raises UserError where the run has begun by another plan than the given one.
     """
-    out = Path(str(folder.storage))
+    out, file = Path(str(folder.storage)), config.schedule.plan
     own = None if folder.starts or not (out / run_files.PLAN).is_file() else plan.read(out / run_files.PLAN)
-    given = plan.read(config.plan) if config.plan and (own is None or config.plan.is_file()) else None
+    given = plan.read(file) if file and (own is None or file.is_file()) else None
     if own and given and own != given:
-        raise UserError(f"{out}: follows another plan than {config.plan}; name another --out, or --restart")
+        raise UserError(f"{out}: follows another plan than {file}; name another --out, or --restart")
     return own or given
 
 
 def _only_play(config: SelfPlayConfig) -> str:
     networks.start_backend(aloud=True)
-    out, processes = config.out or Path("data/selfplay"), config.workers or cores()
+    out, processes = config.out or Path("data/selfplay"), config.machine.workers or cores()
     assert config.init is not None  # by the config's own check
-    settings = dataclasses.replace(config, restart=False, cluster=None)
-    games = workers.of_network(settings, config.games, out, finding.network_file(config.init))
+    settings = config.replace(restart=False, machine=config.machine.replace(cluster=None))
+    games = workers.of_network(settings, config.schedule.games, out, finding.network_file(config.init))
     with games.opened(restart=config.restart) as folder:
         plan = games.plan(folder)
         if plan.finished:
             return f"finished before: {plan.games:,} games in {out}"
-        compiling.prepare("puct", config.engine)
+        compiling.prepare("puct", config.search.engine)
         with workers.start(config, processes) as pool:  # before anything is deleted
             folder.begin()
-            where = f"on {config.cluster}" if config.cluster else f"in worker processes ({processes})"
+            where = f"on {config.machine.cluster}" if config.machine.cluster else f"in worker processes ({processes})"
             say(f"playing games {where}; each loads Keras first")
             games = dataclasses.replace(games, number=plan.games)
             played = workers.finish(workers.begin(pool, games, plan.todo), games, folder)

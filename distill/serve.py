@@ -21,46 +21,70 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, Field
 
 from distill.common import UserError, cli, cores, plugins, provenance, say
+from distill.common.settings import CommandLine, Settings
 from distill.mcts import cache, compiling
 from distill.networks import finding
 
-ORIGIN = re.compile(r"https?://[^/\s]+")
-ORIGINS = "scheme and host, such as https://example.org"
+
+def _is_address(text: str) -> bool:
+    with suppress(ValueError):
+        return bool(ipaddress.ip_address(text))
+    return False
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServeConfig(cli.Settings):
+def _check(holds: Callable[[str], Any], expected: str) -> AfterValidator:
+    """The check that `holds` is true for a text."""
+
+    def check(text: str) -> str:
+        if not holds(text):
+            raise ValueError(f"must be {expected}")
+        return text
+
+    return AfterValidator(check)
+
+
+Host = Annotated[str, _check(lambda text: not re.search("[:/]", text), "a name without scheme or port")]
+Origin = Annotated[
+    str, _check(re.compile(r"https?://[^/\s]+").fullmatch, "scheme and host, such as https://example.org")
+]
+Address = Annotated[str, _check(_is_address, "an IP address, such as 127.0.0.1, 0.0.0.0 or ::1")]
+Player = Annotated[str, _check(plugins.is_spec, "module:object")]
+
+
+class ServeConfig(Settings):
     """Serve the page and the JSON API on this machine."""
 
-    models: Path | None = cli.setting(None, "folder of more networks, besides those that ship; default: models")
-    players: tuple[str, ...] = cli.setting((), "your own players, each module:object")
-    host: str = cli.setting("127.0.0.1", "IP address to listen on; 0.0.0.0 or ::, all interfaces")
-    port: int = cli.setting(8765, "port to listen on; 0 takes a free one")
-    allow_host: tuple[str, ...] = cli.setting((), "host names it answers to, besides localhost and IP addresses")
-    allow_origin: tuple[str, ...] = cli.setting((), "web sites that may use the API, such as https://example.org")
-    max_simulations: int = cli.setting(100_000, "largest number of simulations of one search (up to 1,000,000)")
-    workers: int = cli.setting(cores(), "searches that run in parallel")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        try:
-            ipaddress.ip_address(self.host)
-        except ValueError:
-            raise ValueError(f"--host {self.host} must be an IP address, such as 127.0.0.1, 0.0.0.0 or ::1") from None
-        hosts = " ".join(self.allow_host)
-        cli.check(not re.search("[:/]", hosts), "allow_host", hosts, "names without scheme or port")
-        cli.check(all(map(ORIGIN.fullmatch, self.allow_origin)), "allow_origin", " ".join(self.allow_origin), ORIGINS)
-        cli.check(all(map(plugins.is_spec, self.players)), "players", " ".join(self.players), "module:object")
-        cli.check_within(self, "[0, 65535]", "port")
-        cli.check_within(self, "[1, 1_000_000]", "max_simulations")
-        cli.check_within(self, "[1, inf)", "workers")
+    command_line: ClassVar[CommandLine] = CommandLine(
+        flags=("models", "players", "host", "port", "allow_host", "allow_origin", "max_simulations", "workers"),
+        examples=("--players my_player:choose", "--host 0.0.0.0 --port 80"),
+        page="docs/website.md",
+    )
+    models: Path | None = Field(None, description="folder of more networks, besides those that ship; default: models")
+    players: tuple[Player, ...] = Field((), title="MODULE:OBJECT", description="your own players")
+    host: Address = Field(
+        "127.0.0.1", title="ADDRESS", description="IP address to listen on; 0.0.0.0 or ::, all interfaces"
+    )
+    port: int = Field(8765, ge=0, le=65535, description="port to listen on; 0 takes a free one")
+    allow_host: tuple[Host, ...] = Field(
+        (), title="HOST", description="host names it answers to, besides localhost and IP addresses"
+    )
+    allow_origin: tuple[Origin, ...] = Field(
+        (), title="URL", description="web sites that may use the API, such as https://example.org"
+    )
+    max_simulations: int = Field(
+        100_000, ge=1, le=1_000_000, description="largest number of simulations of one search (up to 1,000,000)"
+    )
+    workers: int = Field(cores(), ge=1, description="searches that run in parallel")
 
 
 PRESETS: cli.Presets = {"smoke": cli.smoke(models=cli.SMOKE_MODELS, port=0, max_simulations=1000)}

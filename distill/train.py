@@ -16,15 +16,17 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("train")
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import Field, model_validator
 
 from distill import networks
 from distill.common import DataError, UserError, cli, plugins, run_folder, say
+from distill.common.settings import CommandLine, NameOrPath, Preset, Presets, Settings, as_json, smoke
+from distill.common.settings import build as build_config
 from distill.datasets import batching, preparation, validation
 from distill.games import schema
 from distill.networks import finding
@@ -47,15 +49,15 @@ KIND = "training run"
 PLACES = ("init", "out", "data", "prepared", "export", "restart")
 """Settings left out of a run's identity: places and files to write, or to read, whose content is hashed instead."""
 
-PRESETS: cli.Presets = {
-    "published": cli.Preset(
+PRESETS: Presets = {
+    "published": Preset(
         "the recipe of the UT Project: Adam, plateau schedule, cross-entropy on the vote",
         {"target": "vote", "optimizer": "adam", "schedule": "plateau", "lr": 1e-3, "epochs": 60},
     ),
-    "smoke": cli.smoke(
+    "smoke": smoke(
         data=(cli.SMOKE_DATA / "games",),
         prepared=cli.SMOKE_DATA / "prepared",
-        out=lambda settings: cli.SMOKE_MODELS / _folder_name(str(settings["arch"])),
+        out=lambda config: cli.SMOKE_MODELS / _folder_name(config.arch.name),
         validation_fraction=0.5,  # as prepare has it
         epochs=2,
         batch_size=32,
@@ -63,32 +65,49 @@ PRESETS: cli.Presets = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainConfig(Recipe, shown=("arch", "data", "out", "init", "restart")):
+class TrainConfig(Settings):
     """Train a network on finished games."""
 
-    arch: str = cli.setting("cnn", networks.ARCH_HELP)
-    init: str | None = cli.setting(
-        None, "initial network of the same arch: name, run folder or .keras file; default: random weights"
+    command_line: ClassVar[CommandLine] = CommandLine(
+        flags=(
+            *("arch", "init", "data", "out", "restart", "export", "prepared", "exclude", "validation_fraction"),
+            *("learning.length.epochs", "learning.length.steps", "learning.length.minutes"),
+            *("learning.batch_size", "learning.lr", "learning.targets.value_target"),
+        ),
+        examples=("--arch cnn", "--arch transformer --set arch.layers=8"),
+        page="docs/train.md",
     )
-    data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, one per run")
-    prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, created or updated when needed")
-    validation_fraction: float = cli.setting(0.15, "share of the games used for validation (0–1)")
-    exclude: tuple[str, ...] = cli.setting(("benchmark",), "boards kept out of the tables, as for prepare")
-    out: Path | None = cli.setting(None, "output folder of the run; default: models/<arch>")
-    export: bool = cli.setting(True, "write the SavedModel and the model card, for use outside distill")
-    restart: bool = cli.setting(False, "delete the run in the output folder and start from scratch")
+    arch: networks.Architecture = Field(networks.Architecture(), title="NETWORK", description=networks.ARCH_HELP)
+    init: NameOrPath | None = Field(
+        None,
+        title="NETWORK",
+        description="initial network of the same arch: name, run folder or .keras file; default: random weights",
+    )
+    data: tuple[Path, ...] = Field(
+        (Path("data/games"),), min_length=1, description="folders of finished games, one per run"
+    )
+    prepared: Path = Field(
+        Path("data/prepared"), description="folder of prepared tables, created or updated when needed"
+    )
+    validation_fraction: float = Field(0.15, gt=0, lt=1, description="share of the games used for validation (0–1)")
+    exclude: tuple[NameOrPath, ...] = Field(("benchmark",), description="boards kept out of the tables, as for prepare")
+    out: Path | None = Field(None, description="output folder of the run; default: models/<arch>")
+    export: bool = Field(True, description="write the SavedModel and the model card, for use outside distill")
+    restart: bool = Field(False, description="delete the run in the output folder and start from scratch")
+    learning: Recipe = Recipe()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cli.check(self.knows(self.arch), "arch", self.arch, networks.ARCH_RULE)
-        cli.check_within(self, "(0, 1)", "validation_fraction")
-        cli.check(len(self.data) > 0, "data", "", "at least one folder")
-        cli.check(not self.interpolate or self.init is not None, "interpolate", self.interpolate, "0 without --init")
-        forbidden = self.arch == "resnet" and self.value_target == "none"
-        cli.check(not forbidden, "value_target", "none", "another one for resnet, which always has a value head")
-        without = self.dropout is not None and self.arch in {*networks.ARCHS} - {"cnn", "transformer"}
-        cli.check(not without, "dropout", self.dropout, f"left out for {self.arch}, which has no dropout")
+    @model_validator(mode="after")
+    def _check_arch(self) -> Self:
+        arch, recipe = self.arch.name, self.learning
+        if not self.knows(arch):
+            raise ValueError(f"--arch {arch} must be {networks.ARCH_RULE}")
+        if recipe.interpolate and self.init is None:
+            raise ValueError(f"interpolate {recipe.interpolate} must be 0 without --init")
+        if arch == "resnet" and recipe.targets.value_target == "none":
+            raise ValueError("--value-target none does not fit resnet, which always has a value head")
+        if recipe.dropout is not None and arch in {*networks.ARCHS} - {"cnn", "transformer"}:
+            raise ValueError(f"dropout {recipe.dropout} must be left out for {arch}, which has no dropout")
+        return self
 
     def knows(self, arch: str) -> bool:
         """Whether an arch can be trained; the study's command knows more."""
@@ -97,7 +116,8 @@ class TrainConfig(Recipe, shown=("arch", "data", "out", "init", "restart")):
     @property
     def value_head(self) -> bool:
         """Whether the network gets a value head."""
-        return self.arch == "resnet" if self.value_target == "auto" else self.value_target != "none"
+        target = self.learning.targets.value_target
+        return self.arch.name == "resnet" if target == "auto" else target != "none"
 
 
 def train_network(
@@ -111,7 +131,7 @@ def train_network(
     Args:
       arch: a built-in network, "module:function", or such a function itself, `build(value_head) -> keras.Model`.
       loss: targets, outputs → the loss of each board, (B,); see `training.losses.Loss`. None: the default loss.
-      settings: the command's flags, with underscores: `python -m distill.train --help`.
+      settings: any setting that `python -m distill.train --show-config` prints: epochs=3, arch={"name": "cnn"}.
 
     Raises ValueError for a wrong setting and `distill.UserError` for data, networks and folders that cannot be used.
     """
@@ -122,14 +142,14 @@ def train_network(
     if "data" in settings:
         data = settings["data"]
         settings["data"] = (data,) if isinstance(data, str | Path) else tuple(data)
-    config = TrainConfig(arch=arch, **settings)
+    config = build_config(TrainConfig, {"arch": arch, **settings})
     print(run(config, loss=loss))
     return _folder(config)
 
 
 def run(
     config: TrainConfig,
-    build: Callable[[str, bool], keras.Model] = networks.build,
+    build: Callable[..., keras.Model] = networks.build,
     watch: Watch | None = None,
     loss: Loss | None = None,
 ) -> str:
@@ -138,11 +158,11 @@ def run(
     `build` makes the network of an arch, `watch` adds columns to the history, and `loss` replaces the default loss.
     """
     out = _folder(config)
-    networks.trust(config.arch)
+    networks.trust(config.arch.name)
     # What the user gave is loaded first, because preparing takes minutes.
     given = _initial_network(config)
-    if plugins.is_spec(config.arch):
-        build(config.arch, config.value_head)
+    if plugins.is_spec(config.arch.name):
+        build(config.arch.name, config.value_head, **config.arch.arguments)
     identity.require_safe_init(config, out, FILES)
     fraction, exclude = config.validation_fraction, config.exclude
     data, place = config.data, config.prepared
@@ -157,13 +177,13 @@ def run(
         from distill.training import step
 
         # Weights are drawn when a network is built, so the seed comes first.
-        step.make_repeatable(config.seed)
-        core = build(config.arch, config.value_head)
+        step.make_repeatable(config.learning.seed)
+        core = build(config.arch.name, config.value_head, **config.arch.arguments)
         if given is not None:
             try:
                 core.set_weights(given.get_weights())
             except ValueError:
-                raise UserError(f"{config.init}: a {config.arch} of another shape than --arch builds now") from None
+                raise UserError(f"{config.init}: of another shape than --arch builds now") from None
         return _train(config, core, folder, prepared, watch, loss)
 
 
@@ -189,14 +209,14 @@ def _train(
     if config.export:
         publish.require_ours(out / finding.PUBLISHED)
     if loss is not None:
-        loss = losses.checked(loss, core, training, config)
+        loss = losses.checked(loss, core, training, config.learning)
     folder.begin()  # everything that the user gave has been checked
-    state = loop.fit(core, training, held_out, config, out, watch, loss)
+    state = loop.fit(core, training, held_out, config.learning, out, watch, loss)
 
     say(f"measuring accuracy against the teacher: {len(rows):,} rows of {source}")
     best = saved.load_core(out / BEST)
     metrics = {
-        "arch": config.arch,
+        "arch": config.arch.name,
         "parameters": best.count_params(),
         "training_boards": len(training),
         "epochs": state.history[-1]["epoch"],
@@ -222,7 +242,7 @@ def _opened(
     also = {"prepared data": prepared.folder.name}
     if loss is not None:
         also["loss source"] = plugins.source_hash(loss)
-    known, settings = identity.identity(config, PLACES, **also), cli.as_json(dataclasses.replace(config, restart=False))
+    known, settings = identity.identity(config, PLACES, **also), as_json(config.replace(restart=False))
     return run_folder.opened(out, KIND, known, settings=settings, files=FILES, restart=config.restart)
 
 
@@ -235,14 +255,14 @@ def _initial_network(config: TrainConfig) -> keras.Model | None:
     from distill.networks import heads, saved
 
     given = saved.load_core(file)
-    if (networks.arch_of(given), heads.has_value(given)) != (config.arch, config.value_head):
+    if (networks.arch_of(given), heads.has_value(given)) != (config.arch.name, config.value_head):
         kind = f"a {networks.arch_of(given)} {'with' if heads.has_value(given) else 'without'} a value head"
         raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
     return given
 
 
 def _folder(config: TrainConfig) -> Path:
-    return config.out or Path("models") / _folder_name(config.arch)
+    return config.out or Path("models") / _folder_name(config.arch.name)
 
 
 def _folder_name(arch: str) -> str:

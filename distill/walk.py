@@ -20,11 +20,13 @@ if __name__ == "__main__":
     start("walk")
 
 import dataclasses
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
 
 from distill.common import UserError, cli, cores, run_folder, say
+from distill.common.settings import CommandLine, NameOrPath, Settings, as_json
 from distill.common.tables import table
 from distill.evaluation import walk
 from distill.game.rules import CELLS
@@ -38,40 +40,42 @@ SHOWN = 10
 """Lost lines and drawn lines that `--replies all` prints; the record holds them all."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WalkConfig(cli.Settings):
+class WalkConfig(Settings):
     """Enumerate every game of a player that moves first."""
 
-    player: tuple[str, ...] = cli.setting(
-        (),
-        "the player, such as a network or your own module:object; its draws are a function of the position",
-        positional=True,
+    command_line: ClassVar[CommandLine] = CommandLine(
+        words="player",
+        flags=("replies", "most_stones", "symmetric", "workers", "out", "restart"),
+        examples=("pillar", "pillar --replies all --symmetric"),
+        page="docs/benchmark.md",
     )
-    replies: Literal["best", "all"] = cli.setting(
-        "best", "the opponent's moves: best ones by the solver, or all legal ones"
+    player: NameOrPath = Field(
+        title="PLAYER",
+        description="the player, such as a network or your own module:object; its draws follow from the position",
     )
-    most_stones: int = cli.setting(CELLS, "number of stones at which --replies all stops (0–42)")
-    symmetric: bool = cli.setting(
-        False, "with --replies all, evaluate a board and its mirror image once; for networks such as pillar"
+    replies: Literal["best", "all"] = Field(
+        "best", description="the opponent's moves: best ones by the solver, or all legal ones"
     )
-    workers: int = cli.setting(cores(), "processes for the player's moves and the solver")
-    out: Path | None = cli.setting(None, "folder of the walk; default: models/walk-REPLIES")
-    restart: bool = cli.setting(False, "delete what the folder holds of a walk and start from scratch")
+    most_stones: int = Field(CELLS, ge=0, le=CELLS, description="number of stones at which --replies all stops (0–42)")
+    symmetric: bool = Field(
+        False,
+        description="with --replies all, evaluate a board and its mirror image once; for networks such as pillar",
+    )
+    workers: int = Field(cores(), ge=1, description="processes for the player's moves and the solver")
+    out: Path | None = Field(None, description="folder of the walk; default: models/walk-REPLIES")
+    restart: bool = Field(False, description="delete what the folder holds of a walk and start from scratch")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.player) != 1:
-            raise ValueError(f"name one player: {names.NAMES}")
-        names.check(self.player[0])
-        cli.check_within(self, f"[0, {CELLS}]", "most_stones")
-        cli.check_within(self, "[1, inf)", "workers")
+    @model_validator(mode="after")
+    def _check_player(self) -> Self:
+        names.check(self.player)
         if self.replies == "best" and (self.symmetric or self.most_stones != CELLS):
             raise ValueError("--symmetric and --most-stones need --replies all")
+        return self
 
 
 PRESETS: cli.Presets = {
     "smoke": cli.smoke(
-        player=(str(cli.SMOKE_MODELS / "cnn"),), replies="all", most_stones=4, out=cli.SMOKE_MODELS / "walk"
+        player=str(cli.SMOKE_MODELS / "cnn"), replies="all", most_stones=4, out=cli.SMOKE_MODELS / "walk"
     )
 }
 
@@ -81,15 +85,15 @@ def run(config: WalkConfig) -> str:
     out = config.out or Path(f"models/walk-{config.replies}")
     if config.replies == "best":
         check_installed()
-    walk.player(config.player[0])  # a network that cannot be loaded shows before anything is deleted
-    name, networks = config.player[0], names.evaluated(config.player, fast=True)
+    walk.player(config.player)  # a network that cannot be loaded shows before anything is deleted
+    name, networks = config.player, names.evaluated([config.player], fast=True)
     who = {"player": name, "replies": config.replies, "identity": identity(name), "networks": networks}
     best = config.replies == "best"
     with run_folder.opened(
         out,
         f"walk against {config.replies} replies",
         who,
-        settings=cli.as_json(config),
+        settings=as_json(config),
         files=() if best else LAYERS,
         restart=config.restart or best,
     ) as folder:
@@ -105,7 +109,7 @@ def run(config: WalkConfig) -> str:
 
 def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
     """Walk against best replies; returns what the record holds, and the result in words."""
-    for found in walk.best_replies(walk.chooser(config.player[0], config.workers), config.workers):
+    for found in walk.best_replies(walk.chooser(config.player, config.workers), config.workers):
         stones = 2 * len(found.positions) - 2
         say(f"{stones} stones: {found.positions[-1]:,} positions, {len(found.given_away)} wins given away")
     total = sum(found.positions)
@@ -118,7 +122,7 @@ def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
 
 def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
     """Enumerate every legal reply; returns what the record holds, and the result in words."""
-    tree = walk.Enumeration(out, walk.chooser(config.player[0], config.workers, symmetric=config.symmetric))
+    tree = walk.Enumeration(out, walk.chooser(config.player, config.workers, symmetric=config.symmetric))
     layers = []
     for layer in tree.run(config.most_stones):
         layers.append(layer)

@@ -1,6 +1,6 @@
 """Hooks of the documentation site (mkdocs.yml): reference pages from the code, and links out of docs/.
 
-- `commands.md`: `--help-all` and the presets of every command.
+- `commands.md`: `--help`, the settings without a flag and the presets of every command.
 - `api.md`: the public names of `distill` and the extension points; mkdocstrings fills in their docstrings.
 - `tutorial.md`: the notebook with its outputs.
 - Pictures outside docs/ are copied into the site; other files there are linked to the repository, where it is known.
@@ -23,6 +23,7 @@ from mkdocs.structure.files import File, Files
 import distill
 from distill.__main__ import COMMANDS
 from distill.common import cli
+from distill.common.settings import Settings, default_of, fields_of
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(r"(!?)\[([^\]]*)\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
@@ -77,18 +78,38 @@ def commands() -> str:
     lines[-1] += "Flags override `--config FILE`, which overrides `--preset NAME`, which overrides the defaults."
     for name in COMMANDS:
         command = importlib.import_module(f"distill.{name}").main
-        lines += ["", f"## {name}", "", "```text", help_of(command), "```"]
+        lines += ["", f"## {name}", "", "```text", help_of(command), "```", *others(command)]
         for preset, values in presets(command.presets or {}):
             lines += ["", f"Preset `{preset}`:", "", "```json", values, "```"]
     return "\n".join(lines) + "\n"
 
 
 def help_of(command: cli.Command[Any]) -> str:
-    """What `--help-all` prints."""
+    """What `--help` prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        assert command(["--help-all"]) == 0
+        assert command(["--help"]) == 0
     return printed.getvalue().strip()
+
+
+def others(command: cli.Command[Any]) -> Iterator[str]:
+    """A table of the settings that `--set` alone sets."""
+    if not issubclass(command.config_class, Settings):
+        return
+    line = command.config_class.command_line
+    fields = fields_of(command.config_class)
+    plain = {path: field for path, field in fields.items() if path not in (*line.flags, line.words)}
+    if rows := [(path, field) for path, field in plain.items() if field.description]:
+        yield from (
+            "",
+            "Settings without a flag, for `--set` and `--config`:",
+            "",
+            "| setting | default | |",
+            "| - | - | - |",
+        )
+        for path, field in rows:
+            meaning = (field.description or "").replace("|", "/")
+            yield f"| `{path}` | {default_of(command.config_class, path)} | {meaning} |"
 
 
 def presets(known: cli.Presets) -> Iterator[tuple[str, str]]:

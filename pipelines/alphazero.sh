@@ -16,7 +16,7 @@ source pipelines/setup.sh
 
 preset=${1:-}
 case $preset in
-  connect4-zero) small=(--games 60 --shard-games 20 --arena-games 20 --iterations 3 --train-boards 4096) ;;
+  connect4-zero) small=(--games 60 --set shard_games=20 --set arena.games=20 --iterations 3 --set replay.boards=4096) ;;
   connect-4-ai-1 | connect-4-ai-2 | connect-4-ai-2-printed | connect-4-ai-2-playouts) small=(--iterations 5) ;;
   *) fail "the presets are connect4-zero, connect-4-ai-1 and connect-4-ai-2, -printed and -playouts, not '$preset'" ;;
 esac

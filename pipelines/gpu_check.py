@@ -1,7 +1,7 @@
 """Check training on an accelerator: speed, memory, and whether the losses are those of the CPU. Under 5 minutes.
 
     python -m experiments.large.boards --data data/reference/labels-200 --most 200000 --out boards.npz  # needs PyArrow
-    python pipelines/gpu_check.py --data boards.npz                    # needs JAX, Keras, NumPy, joblib and portalocker
+    python pipelines/gpu_check.py --data boards.npz            # needs JAX, Keras, NumPy, joblib, portalocker, pydantic
 
 In: packed boards as `.npz` (or a folder of them, where PyArrow is installed). Every network takes the same first steps
 here and, in another process, on the CPU; then its speed is measured. Out: a table, and as the last line one JSON
@@ -104,9 +104,10 @@ def compiled(arch: str, batch_size: int) -> TrainingModel:
     networks.start_backend()
     from distill.networks.cpu_kernels.fast_copy import fast_copy
     from distill.training import step
-    from distill.training.recipe import Recipe
+    from distill.training.recipe import Recipe, Targets
 
-    recipe = Recipe(batch_size=batch_size, value_target="blend", optimizer="muon" if arch == "pillar" else "adamw")
+    optimizer = "muon" if arch == "pillar" else "adamw"
+    recipe = Recipe(batch_size=batch_size, targets=Targets(value_target="blend"), optimizer=optimizer)
     step.make_repeatable(0)
     return step.compiled(fast_copy(networks.build(arch, True)), recipe)
 

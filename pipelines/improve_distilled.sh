@@ -16,7 +16,7 @@ model=models/improved
 if [ "${1:-}" = small ]; then
   shift
   model=models/improved-small
-  set -- --simulations 16 --games 100 --arena-games 20 --iterations 2 --train-boards 4096 "$@"
+  set -- --simulations 16 --games 100 --set arena.games=20 --iterations 2 --set replay.boards=4096 "$@"
 fi
 
 set_up solver

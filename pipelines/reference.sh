@@ -19,7 +19,7 @@ source pipelines/setup.sh
 
 precision=${PRECISION:-bfloat16} # float32 on CPUs without bfloat16; the night and `lines` below train in float32
 reference=${OUT:-models/rebuilt}
-formats=savedmodel,onnx,onnx-int8
+formats='savedmodel onnx onnx-int8'
 
 [ $# -gt 0 ] || set -- pillar cnn transformer cnn-strong transformer-strong
 for network; do # check the names before the setup
@@ -32,25 +32,25 @@ set_up solver
 
 # Plays games with a network's PUCT search of 200 simulations. Arguments: network, output folder, flags of selfplay.
 guided() {
-  "$python" -m distill.selfplay --games-only --init "$1" --shard-games 1000 "${search[@]}" --out "$2" "${@:3}"
+  "$python" -m distill.selfplay --games-only --init "$1" --set shard_games=1000 "${search[@]}" --out "$2" "${@:3}"
 }
 
-search=(--root puct --simulations 200 --exploration 1 --discount 0.98 --precision "$precision")
+search=(--set root=puct --simulations 200 --set exploration=1 --set discount=0.98 --set precision="$precision")
 
 # Continues training `pillar-lines`. Arguments: initial network, output folder, flags of train.
 lines() {
   "$python" -m distill.train --arch pillar-lines --init "$1" --out "$2" --validation-fraction 0.05 --no-export \
-    --value-target blend --value-weight 0.5 --optimizer muon "${@:3}"
+    --value-target blend --set value_weight=0.5 --set optimizer=muon "${@:3}"
 }
 
 pillar() {
   local night=$reference/night student=$reference/student second=$reference/student-2 loop=$reference/empty-board
   local games=$reference/games # not in data/: they depend on the networks rebuilt here
   local first_table=(data/reference/labels-200 "$games"/first-200 "$games"/wide2-200)
-  local long=(--count-weights root --lr 2e-3 --ema 0.999 --steps 60000 --eval-every 4096)
+  local long=(--lr 2e-3 --steps 60000 --set count_weights=root --set ema=0.999 --set eval_every=4096)
   local wide=(--config pipelines/reference/wide.json)
   say 'pillar, 1/6: an unattended night: the teacher plays, then the network, which trains meanwhile'
-  "$python" -m distill.selfplay --preset night --plan models/long/night/plan.json --precision float32 --out "$night"
+  "$python" -m distill.selfplay --preset night --plan models/long/night/plan.json --set precision=float32 --out "$night"
   say '2/6  its PUCT search plays games from the empty board and from random openings'
   guided "$night" "$games"/first-200 --config pipelines/reference/first.json --games 12000 --seed 2111
   guided "$night" "$games"/wide2-200 --games 16000 --seed 2112 "${wide[@]}"
@@ -59,14 +59,14 @@ pillar() {
   say '4/6  the new network plays games from random openings and a self-play loop from the empty board'
   guided "$student" "$games"/wide3-200 --games 32000 --seed 2113 "${wide[@]}"
   "$python" -m distill.selfplay --init "$student" "${search[@]}" --config pipelines/reference/loop.json \
-    --games 500 --iterations 24 --gate none --optimizer muon --lr 1e-3 \
-    --value-weight 0.5 --replay-rows 150000 --eval-boards 500 --out "$loop"
+    --games 500 --iterations 24 --gate none --set optimizer=muon --lr 1e-3 \
+    --set value_weight=0.5 --set replay.rows=150000 --set eval_boards=500 --out "$loop"
   say '5/6  it trains on all of these games'
   lines "$student" "$second" --data "${first_table[@]}" "$games"/wide3-200 "$loop"/iterations/*/games "${long[@]}"
   say "6/6  it trains on the loop's games alone; 0.75 of the earlier weights are kept (interpolation)"
-  lines "$second" "$reference/pillar" --data "$loop"/iterations/*/games --count-weights count --lr 4e-4 --ema 0.99 \
-    --steps 4000 --eval-every 1024 --interpolate 0.75
-  formats=savedmodel,litert,onnx,litert-int8,onnx-int8 grade pillar uct:1000
+  lines "$second" "$reference/pillar" --data "$loop"/iterations/*/games --lr 4e-4 --steps 4000 \
+    --set count_weights=count --set ema=0.99 --set eval_every=1024 --set interpolate=0.75
+  formats='savedmodel litert onnx litert-int8 onnx-int8' grade pillar uct:1000
 }
 
 # Trains a published architecture on 20,000 games of the teacher. Arguments: architecture, output folder, flags of train.
@@ -74,14 +74,14 @@ published() {
   local arch=$1 folder=$2
   shift 2
   "$python" -m distill.generate --games 20000 --out data/reference/games-20000
-  "$python" -m distill.train --arch "$arch" --precision "$precision" --optimizer muon --out "$folder" \
+  "$python" -m distill.train --arch "$arch" --set precision="$precision" --set optimizer=muon --out "$folder" \
     --data data/reference/games-20000 "$@"
 }
 
 # Grades and exports a network. Arguments: network, then other players to grade and flags of evaluate.
 grade() {
   "$python" -m distill.evaluate "$reference/$1" "${@:2}" --out "$reference/$1/evaluation"
-  "$python" -m distill.export "$reference/$1" --formats "$formats" # last: the model card shows the grades
+  "$python" -m distill.export "$reference/$1" --formats $formats # words; last, because the model card shows the grades
 }
 
 cnn() {
@@ -91,14 +91,14 @@ cnn() {
   say '2/3  the teacher plays 28,000 more games with one vote a move: an hour of one core'
   "$python" -m distill.generate --votes 1 --seed 7 --games 28000 --shard-games 500 --out data/games-one-vote
   say '3/3  it continues training on all of them'
-  published cnn "$reference/cnn" data/games-one-vote --init "$first" --validation-fraction 0.05 --target blend \
-    --dropout 0 --steps 18000 --lr 2e-3 --eval-every 2048
+  published cnn "$reference/cnn" data/games-one-vote --init "$first" --validation-fraction 0.05 \
+    --set target=blend --set dropout=0 --set eval_every=2048 --steps 18000 --lr 2e-3
   grade cnn
 }
 
 transformer() {
   say 'transformer: the teacher plays 20,000 games, and the network trains on them'
-  published transformer "$reference/transformer" --steps 40000 --lr 6e-3 --dropout 0
+  published transformer "$reference/transformer" --steps 40000 --lr 6e-3 --set dropout=0
   grade transformer
 }
 
@@ -106,8 +106,8 @@ transformer() {
 strong() {
   say "$1-strong: $1 continues training on labels of a PUCT search"
   "$python" -m distill.train --arch "$1" --init "models/reference/$1" --data data/reference/labels-200 \
-    --validation-fraction 0.05 --eval-every 4096 --precision "$precision" --optimizer muon --ema 0.999 \
-    --target visits --steps "$2" --lr 3e-3 --out "$reference/$1-strong"
+    --validation-fraction 0.05 --set precision="$precision" --set optimizer=muon --set ema=0.999 \
+    --set eval_every=4096 --set target=visits --steps "$2" --lr 3e-3 --out "$reference/$1-strong"
   grade "$1-strong" uct:1000
 }
 

@@ -95,7 +95,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
             change_record(folder, lambda record: record.update(result=None))  # a card without figures
             for file, text in (("older", ""), ("SHA256SUMS", "0  older\n0  export.json\n")):
                 (folder / "saved_model" / file).write_text(text)
-            assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
+            assert export.main([str(folder), "--formats", "onnx", "savedmodel", "litert"]) == 0
             done.touch()
     return folder
 
@@ -184,11 +184,9 @@ tiny_networks = patched(helper("selfplay_helpers.build_tiny"), "module")
 @pytest.fixture(scope="session")
 def three_runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Folders of three small runs of self-play games."""
-    import dataclasses
-
     from selfplay_helpers import SETTINGS, play_into
 
     folders = [tmp_path_factory.mktemp("games") / str(seed) for seed in range(3)]
     for seed, folder in enumerate(folders):
-        play_into(folder, 8, dataclasses.replace(SETTINGS, seed=seed, opening_moves=(0, 1)))
+        play_into(folder, 8, SETTINGS.replace(seed=seed, opening_moves=(0, 1)))
     return folders

@@ -53,12 +53,15 @@ SMALL = {
 }
 
 
-def shrink(change: Callable[[Any, str, int], None] = setattr) -> None:
+def shrink(change: Callable[[Any, str, Any], None] = setattr) -> None:
     """Make each architecture of `networks.build` small: large graphs take long to trace."""
     for arch in networks.ARCHS:
         module = importlib.import_module(f"distill.networks.{arch.replace('-', '_')}")
         for name in SMALL.keys() & vars(module).keys():
             change(module, name, SMALL[name])
+        if defaults := module.build.__kwdefaults__:
+            small = {name: SMALL.get(name.upper(), value) for name, value in defaults.items()}
+            change(module.build, "__kwdefaults__", small)
 
 
 def check_here(change: Callable[[Any, str, Any], None] = setattr) -> None:

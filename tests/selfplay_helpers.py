@@ -12,9 +12,12 @@ from distill import networks
 from distill.common import run_folder
 from distill.games import checks, schema, shards
 from distill.games.selfplay import SelfPlaySettings, identity, make_shards
+from distill.mcts.settings import PuctSettings
 from distill.networks import heads
 
-SETTINGS = SelfPlaySettings(simulations=6, shard_games=4, opening_moves=(0, 3), sampling_plies=6, seed=2)
+SETTINGS = SelfPlaySettings(
+    search=PuctSettings(simulations=6, sampling_plies=6), shard_games=4, opening_moves=(0, 3), seed=2
+)
 
 
 def tiny(value_head: bool = True) -> keras.Model:
@@ -28,7 +31,7 @@ def tiny(value_head: bool = True) -> keras.Model:
 
 def build_tiny(change: Callable[[Any, str, Any], None] = setattr) -> None:
     """Make `networks.build` return the tiny network for each name, because its graphs are traced fast."""
-    change(networks, "build", lambda arch, value_head=False: tiny(value_head))
+    change(networks, "build", lambda arch, value_head=False, **_: tiny(value_head))
 
 
 def read(folder: Path) -> Any:

@@ -110,7 +110,8 @@ def run(
         began = time.monotonic()
     while len(finished) < len(timetable):
         # Without a plan, minutes only end the run between two iterations.
-        if not config.is_planned and config.minutes and finished and finished[-1]["minutes"] >= config.minutes:
+        minutes = None if config.is_planned else config.schedule.minutes
+        if minutes and finished and finished[-1]["minutes"] >= minutes:
             break
         loop = planned_again(loop)
         finished.append(iterate(loop, began))
@@ -123,7 +124,7 @@ def run(
 def planned_again(loop: Loop) -> Loop:
     """The loop with a plan for the time left, stored before it is followed; a given plan stays as it is."""
     followed = loop.schedule.plan
-    if not (followed and loop.finished and loop.schedule.config.plan is None):
+    if not (followed and loop.finished and loop.schedule.config.schedule.plan is None):
         return loop
     last = loop.finished[-1]
     times = (last[name] for name in ("minutes", "seconds", "waited", "step_seconds"))
@@ -135,7 +136,7 @@ def planned_again(loop: Loop) -> Loop:
 def time_left(loop: Loop) -> str:
     """Minutes left by the plan, in words."""
     followed, last = loop.schedule.plan, loop.finished[-1]
-    if not followed or last["iteration"] == len(followed.iterations) or loop.schedule.config.plan:
+    if not followed or last["iteration"] == len(followed.iterations) or loop.schedule.config.schedule.plan:
         return ""
     return f" · {max(0.0, followed.minutes - last['minutes']):.1f} minutes left"
 
@@ -183,7 +184,7 @@ def iterate(loop: Loop, began: float) -> Metrics:
         after_learning = time.monotonic()
         # Let the candidate meet the champion, and grade it.
         arena: dict[str, Any] = {"score": None, "distinct_games": None}
-        if config.gate is not None:
+        if config.arena.gate is not None:
             seed = loop.schedule.seed(number, schedule.ARENA)
             arena = workers.arena(loop.workers, config, folder / run_files.CANDIDATE, loop.champion, seed)
         graded = loop.grade()
@@ -196,10 +197,10 @@ def iterate(loop: Loop, began: float) -> Metrics:
     metrics = {
         "iteration": number,
         **played,
-        "simulations": games.settings.simulations,
+        "simulations": games.settings.search.simulations,
         **learned,
         **arena,
-        "accepted": config.gate is None or arena["score"] >= config.gate,
+        "accepted": config.arena.gate is None or arena["score"] >= config.arena.gate,
         **graded,
         "seconds": round(seconds, 1),
         "waited": round(time.monotonic() - before_waiting, 1),
@@ -225,7 +226,7 @@ def learn(loop: Loop) -> dict[str, Any]:
     else:
         latest = training_games(timetable, loop.out, loop.finished)
         table = replay.table(latest, canonical.excluded_keys("benchmark"))
-        drawn = replay.sample(table, timetable.config.train_boards, timetable.seed(number, schedule.SAMPLE))
+        drawn = replay.sample(table, timetable.config.replay.boards, timetable.seed(number, schedule.SAMPLE))
         say("training the network")
         seed = timetable.seed(number, schedule.TRAINING)
         state = {"replay_boards": len(table)}
@@ -248,10 +249,10 @@ def training_games(
     Args:
       has_played: whether the games of the next iteration are there, where it learns from them.
     """
-    config, number, rows = timetable.config, len(finished) + 1, timetable.config.replay_rows
-    if rows is not None and config.replay_share is not None:
+    config, number, rows = timetable.config, len(finished) + 1, timetable.config.replay.rows
+    if rows is not None and config.replay.share is not None:
         # A long run learns from a share of its rows, which exceeds the fixed window at some time.
-        rows = max(rows, int(config.replay_share * sum(each["rows"] for each in finished[timetable.overlaps :])))
+        rows = max(rows, int(config.replay.share * sum(each["rows"] for each in finished[timetable.overlaps :])))
     used: list[int] = []
 
     def opened(each: int) -> reader.Run:
@@ -259,10 +260,10 @@ def training_games(
         return run_files.verified_games(out, each)
 
     there = [each for each in timetable.learns_from(number) if has_played or each < number]
-    ahead = 0 if has_played or timetable.overlaps else config.games
-    latest = replay.latest(there, rows, config.replay_games, open_run=opened, ahead=ahead)
+    ahead = 0 if has_played or timetable.overlaps else config.schedule.games
+    latest = replay.latest(there, rows, config.replay.games, open_run=opened, ahead=ahead)
     # The window only moves forward, so games older than it are never read again.
-    if not config.keep_games:
+    if not config.replay.keep_games:
         for each in range(min(used, default=0)):
             shutil.rmtree(run_files.iteration_folder(out, each) / run_files.GAMES, ignore_errors=True)
     return latest

@@ -8,27 +8,28 @@ it (`--plan`) never looks at the clock, and has the same weights on the same kin
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from distill.alphazero import run_files, workers
-from distill.alphazero.settings import SEARCH, SelfPlayConfig
-from distill.common import UserError, cli, executors, say, write_json
+from distill.alphazero.settings import SelfPlayConfig
+from distill.common import UserError, executors, say, write_json
 from distill.common.executors import Workers
+from distill.common.settings import Settings, as_json, build
 from distill.datasets import batching
 from distill.game import outputs
 from distill.game.rules import COLUMNS
 from distill.games import playing, runs
 from distill.games.runs import RunSettings
 from distill.mcts import puct
+from distill.mcts.settings import MOST_PUCT_SIMULATIONS, UctSettings
 
 if TYPE_CHECKING:
     from distill.training.step import TrainingModel
@@ -54,26 +55,17 @@ MEASURED_SECONDS, MEASURED_SIMULATIONS = 8.0, 32
 """How long playing and learning are measured, side by side, and the simulations of the searches meanwhile."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step(cli.Settings):
+class Step(Settings):
     """One iteration: games of these searches are played while the network learns for so many steps."""
 
-    games: int
+    games: int = Field(ge=0)
     root: Literal["puct", "gumbel"]
-    simulations: int
-    noise_fraction: float
-    steps: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cli.check_within(self, "[0, inf)", "games")
-        cli.check_within(self, "[1, inf)", "steps")
-        # Raises for a search that is impossible.
-        SelfPlayConfig(gate=None, **{name: getattr(self, name) for name in SEARCH})
+    simulations: int = Field(ge=1, le=MOST_PUCT_SIMULATIONS)
+    noise_fraction: float = Field(ge=0, le=1)
+    steps: int = Field(ge=1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Speeds(cli.Settings):
+class Speeds(Settings):
     """What this machine was measured to do in a second; 0: not measured."""
 
     teacher_games_per_s: float = 0.0
@@ -81,8 +73,7 @@ class Speeds(cli.Settings):
     steps_per_s: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan(cli.Settings):
+class Plan(Settings):
     """All that a run's weights depend on besides its settings.
 
     Attributes:
@@ -91,16 +82,11 @@ class Plan(cli.Settings):
     """
 
     minutes: float
-    workers: int
-    teacher_games: int
-    iterations: tuple[Step, ...]
+    workers: int = Field(ge=1)
+    teacher_games: int = Field(ge=1)
+    iterations: tuple[Step, ...] = Field(min_length=1)
     measured: Speeds
     settled: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cli.check_within(self, "[1, inf)", "workers", "teacher_games")
-        cli.check(len(self.iterations) > 0, "iterations", "[]", "one or more")
 
     @property
     def steps(self) -> int:
@@ -111,7 +97,9 @@ class Plan(cli.Settings):
 def teacher_settings(config: SelfPlayConfig, seed: int) -> RunSettings:
     """How the teacher plays the first games: many cheap labels, with one vote each."""
     shared = {name: getattr(config, name) for name in ("opening_moves", "shard_games")}
-    return RunSettings(simulations=config.teacher_simulations, votes=1, seed=seed, **shared)
+    return RunSettings(
+        search=UctSettings(simulations=config.schedule.teacher_simulations, votes=1), seed=seed, **shared
+    )
 
 
 def make(config: SelfPlayConfig, pool: Workers, learner: TrainingModel, network: Path) -> Plan:
@@ -132,10 +120,10 @@ def make(config: SelfPlayConfig, pool: Workers, learner: TrainingModel, network:
 
 def planned(config: SelfPlayConfig, players: int, games: float, simulations: float, steps: float) -> Plan:
     """The plan for the config's minutes at these speeds a second: teacher games, simulations, training steps."""
-    assert config.minutes is not None  # by the config's own check
-    number = max(3, round(ITERATIONS * math.sqrt(config.minutes)))
-    seconds = 60 * config.minutes * SHARE
-    each, rows = seconds * (1 - config.teacher_share) / number, rows_per_game(config)
+    assert config.schedule.minutes is not None  # by the config's own check
+    number = max(3, round(ITERATIONS * math.sqrt(config.schedule.minutes)))
+    seconds = 60 * config.schedule.minutes * SHARE
+    each, rows = seconds * (1 - config.schedule.teacher_share) / number, rows_per_game(config)
 
     def whole_shards(count: float) -> int:
         return max(1, round(count / config.shard_games)) * config.shard_games
@@ -154,9 +142,9 @@ def planned(config: SelfPlayConfig, players: int, games: float, simulations: flo
         return Step(games=count, steps=max(1, round(learned)), **search)
 
     return Plan(
-        minutes=config.minutes,
+        minutes=config.schedule.minutes,
         workers=players,
-        teacher_games=whole_shards(games * (players + 1) / players * seconds * config.teacher_share),
+        teacher_games=whole_shards(games * (players + 1) / players * seconds * config.schedule.teacher_share),
         iterations=tuple(step(iteration) for iteration in range(1, number + 1)),
         measured=Speeds(teacher_games_per_s=games, simulations_per_s=simulations, steps_per_s=steps),
         settled=1,
@@ -192,10 +180,10 @@ def replanned(plan: Plan, number: int, done: float, took: float, waited: float, 
     def scaled(step: Step) -> Step:
         games = max(1, round(step.games * playing)) if step.games else 0
         steps = before.steps * learning * (1.0 if games else LAST_SPEED)
-        return dataclasses.replace(step, games=games, steps=max(1, round(steps)))
+        return step.replace(games=games, steps=max(1, round(steps)))
 
     iterations = (*plan.iterations[: number - 1], *map(scaled, left))
-    return dataclasses.replace(plan, iterations=iterations, settled=number)
+    return plan.replace(iterations=iterations, settled=number)
 
 
 def speed_of(root: str, simulations: int) -> float:
@@ -214,19 +202,18 @@ def rows_per_game(config: SelfPlayConfig) -> float:
 
 def write(path: Path, plan: Plan) -> None:
     """Store a plan."""
-    write_json(path, dataclasses.asdict(plan))
+    write_json(path, as_json(plan))
 
 
 def read(path: Path) -> Plan:
     """A stored plan. Raises UserError where the file is missing or holds something else."""
     try:
         found = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a byte order mark
-        # Each step by itself, so that an error names its value alone; other fields are a TypeError.
-        return Plan(**found | {"iterations": [Step(**step) for step in found["iterations"]]})
+        return build(Plan, found)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; a run leaves its plan in {run_files.PLAN}") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not a plan of a run ({str(error).removeprefix('--')})") from None
+    except (OSError, ValueError, AttributeError) as error:
+        raise UserError(f"{path}: not a plan of a run ({str(error).removeprefix('--set ')})") from error
 
 
 def line(plan: Plan) -> str:
@@ -245,13 +232,13 @@ def line(plan: Plan) -> str:
 
 def measure_search(config: SelfPlayConfig, seconds: float, network: Path) -> float:
     """Simulations a second of this network's searches, without the time of compiling."""
-    config = dataclasses.replace(config, simulations=MEASURED_SIMULATIONS)
+    searched = config.search.replace(simulations=MEASURED_SIMULATIONS)
     evaluate = workers.evaluator(config, network)
-    starts = [runs.opening(config, game) for game in range(config.lanes)]
+    starts = [runs.opening(config, game) for game in range(config.machine.lanes)]
     current, mask = (np.array([getattr(each, name) for each in starts], np.uint64) for name in ("current", "mask"))
 
     def search() -> float:
-        return float(puct.play(current, mask, config, evaluate, steps=2).simulations.sum())
+        return float(puct.play(current, mask, searched, evaluate, steps=2).simulations.sum())
 
     with outputs.named(str(network)):
         return _rate(search, seconds)

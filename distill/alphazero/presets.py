@@ -12,17 +12,18 @@ one game in six: what a long run lacks is boards that it has not learned from ye
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from distill import networks
+from distill.alphazero.settings import ReinforceConfig
 from distill.common import cli
 
 STORED = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 
 
-def _presets(command: str, smoke_out: Callable[[Mapping[str, Any]], Path]) -> dict[str, cli.Preset]:
+def _presets(command: str, smoke_out: Callable[[Any], Path]) -> dict[str, cli.Preset]:
     """The presets of a command; `smoke_out` gives the folder of `smoke` by the other settings."""
     presets: dict[str, cli.Preset] = {}
     for name, stored in STORED[command].items():
@@ -35,12 +36,12 @@ def _presets(command: str, smoke_out: Callable[[Mapping[str, Any]], Path]) -> di
     return presets
 
 
-def _reinforce_smoke(settings: Mapping[str, Any]) -> Path:
-    name = settings["arch"] or (Path(settings["init"]).stem if settings["init"] else "mk4")
+def _reinforce_smoke(config: ReinforceConfig) -> Path:
+    name = config.arch or (Path(config.init).stem if config.init else "mk4")
     return cli.SMOKE_MODELS / f"{name.replace(':', '-')}-reinforce"
 
 
 PRESETS: cli.Presets = _presets(
-    "selfplay", lambda settings: (cli.SMOKE_DATA if settings["games_only"] else cli.SMOKE_MODELS) / "selfplay"
+    "selfplay", lambda config: (cli.SMOKE_DATA if config.games_only else cli.SMOKE_MODELS) / "selfplay"
 )
 REINFORCE_PRESETS: cli.Presets = _presets("reinforce", _reinforce_smoke)

@@ -88,7 +88,12 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
         return state
     say("compiling the training step")
     model = policy_gradient.learner(
-        core, config.baseline, config.value_weight, config.opponents, config.precision, config.ema
+        core,
+        config.learning.baseline,
+        config.learning.value_weight,
+        config.opponents.number,
+        config.precision,
+        config.learning.ema,
     )
     if values:
         checkpoint.restore(model, values, out)
@@ -96,7 +101,8 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     predict = saved.predict_with(core)  # follows later changes of the weights
     players = [sampler(saved.predict_with(network)) for network in (model.core, *model.opponents)]
     if not state.curve:
-        say(f"evaluating the initial network: {config.eval_games:,} games against each of {', '.join(RIVALS)}")
+        games = config.evaluation.eval_games
+        say(f"evaluating the initial network: {games:,} games against each of {', '.join(RIVALS)}")
         evaluate(predict, config, state, {})
     total = config.steps * config.games
     with Progress(total, "games", done=state.step * config.games, warm_up=True) as progress:
@@ -104,7 +110,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
             began = time.monotonic()
             latest: list[dict[str, float]] = []
             try:
-                for _ in range(min(config.eval_every, config.steps - state.step)):
+                for _ in range(min(config.evaluation.eval_every, config.steps - state.step)):
                     latest.append(take_step(model, players, config, state))
                     progress.reach((state.step - 1) * config.games, _note(state))  # the last one: once it is evaluated
                 step.copy_learned(model, core)
@@ -129,22 +135,26 @@ def take_step(
 
     # Play.
     done = state.step / config.steps
-    pairings = both_sides(config.games, config.opponents)
+    pairings = both_sides(config.games, config.opponents.number)
     games = play_games(players, pairings, _seed(config, TRAINING_GAMES, state.step))
     # Learn from the learner's own moves.
     own, plies_left = learner_moves(games, pairings)
-    returns = games.returns[own] * config.discount ** plies_left[own]
-    entropy_weight = policy_gradient.linear(*config.entropy, done)
-    target = policy_gradient.targets(games.moves[own], returns, config.baseline, entropy_weight)
-    means = policy_gradient.step(model, games.states[own], target, policy_gradient.stepwise(config.lr, done))
+    returns = games.returns[own] * config.learning.discount ** plies_left[own]
+    entropy_weight = policy_gradient.linear(*config.learning.entropy, done)
+    target = policy_gradient.targets(games.moves[own], returns, config.learning.baseline, entropy_weight)
+    means = policy_gradient.step(model, games.states[own], target, policy_gradient.stepwise(config.learning.lr, done))
     state.step += 1
     # Decide whether the learner replaces its oldest opponent.
     points = (results_of(games, pairings, LEARNER) + 1) / 2
     state.window, passed = decide(
-        state.window, points.tolist(), games=config.gate_games, gate=config.gate, rule=config.gate_rule
+        state.window,
+        points.tolist(),
+        games=config.opponents.gate_games,
+        gate=config.opponents.gate,
+        rule=config.opponents.gate_rule,
     )
     if passed:
-        model.replace_opponent(state.replaced % config.opponents)
+        model.replace_opponent(state.replaced % config.opponents.number)
         state.replaced += 1
     return means | {"score": float(np.mean(points)), "plies": len(games.moves) / config.games}
 
@@ -173,7 +183,7 @@ def evaluate(predict: Predict, config: ReinforceConfig, state: State, latest: di
     row: dict[str, float] = {"step": state.step, "games": state.step * config.games, "seconds": round(state.seconds, 1)}
     row |= {name: round(value, 5) for name, value in latest.items()} | {"checkpoints": state.replaced}
     for rival in RIVALS:
-        found = against(predict, rival, config.eval_games, _seed(config, CURVE_GAMES, state.step))
+        found = against(predict, rival, config.evaluation.eval_games, _seed(config, CURVE_GAMES, state.step))
         row |= {f"{rival}_won": float((found > 0).mean()), f"{rival}_drawn": float((found == 0).mean())}
     state.curve.append(row)
 
@@ -187,11 +197,11 @@ def against(predict: Predict, rival: str, games: int, seed: int, mode: Mode = "s
 def final_evaluation(predict: Predict, config: ReinforceConfig) -> dict[str, Any]:
     """By rival, the games won of `final_games`, with a 95 % interval, and drawn; with sampled and with greedy moves."""
     modes: dict[str, Mode] = {"": "sample", "_greedy": "policy"}
-    say(f"evaluating the result: {len(RIVALS) * len(modes)} matches of {config.final_games:,} games")
+    say(f"evaluating the result: {len(RIVALS) * len(modes)} matches of {config.evaluation.final_games:,} games")
     report: dict[str, Any] = {}
     for number, rival in enumerate(RIVALS):
         for suffix, mode in modes.items():
-            found = against(predict, rival, config.final_games, _seed(config, FINAL_GAMES, number), mode)
+            found = against(predict, rival, config.evaluation.final_games, _seed(config, FINAL_GAMES, number), mode)
             won = dataclasses.asdict(share(found > 0, trials=1))
             # The interval of the games won; a draw counts as not won.
             report[f"{rival}{suffix}"] = {"games": len(found), "won": won, "drawn": float((found == 0).mean())}

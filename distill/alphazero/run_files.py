@@ -9,7 +9,6 @@ plays before a planned run learns.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 from collections.abc import Sequence
@@ -18,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, canonical_json, cli, file_hash, read_object, run_folder, write_atomically
+from distill.common import UserError, canonical_json, file_hash, read_object, run_folder, write_atomically
+from distill.common.settings import as_json
 from distill.games import reader
 from distill.mcts import puct
 
@@ -32,14 +32,14 @@ FREE = (
     "init",
     "out",
     "restart",
-    "iterations",
-    "minutes",
-    "lanes",
     "games_only",
-    "plan",
-    "workers",
-    "cluster",
-    "keep_games",
+    "schedule.iterations",
+    "schedule.minutes",
+    "schedule.plan",
+    "machine.workers",
+    "machine.cluster",
+    "machine.lanes",
+    "replay.keep_games",
 )
 """Settings that may change when a run is resumed."""
 
@@ -61,9 +61,9 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
 
     identity.require_safe_init(config, out, FILES)
     restart = config.restart
-    config = dataclasses.replace(config, cluster=None, restart=False)  # the cluster is a place
+    config = config.replace(restart=False, machine=config.machine.replace(cluster=None))  # the cluster is a place
     known = identity.identity(config, FREE, puct_version=puct.PUCT_VERSION)
-    return run_folder.opened(out, KIND, known, settings=cli.as_json(config), files=FILES, restart=restart)
+    return run_folder.opened(out, KIND, known, settings=as_json(config), files=FILES, restart=restart)
 
 
 def iteration_folder(out: Path, number: int) -> Path:

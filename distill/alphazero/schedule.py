@@ -10,7 +10,6 @@ With a plan playing and learning overlap, so the network that plays iteration k 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -58,7 +57,7 @@ class Schedule:
     def __len__(self) -> int:
         if self.plan:
             return len(self.plan.iterations)
-        return 0 if self.config.is_planned else self.config.iterations
+        return 0 if self.config.is_planned else self.config.schedule.iterations
 
     def seed(self, number: int, purpose: int) -> int:
         """A seed that depends on the run's seed, the iteration and the purpose."""
@@ -76,9 +75,10 @@ class Schedule:
 def _fixed(schedule: Schedule, number: int) -> Iteration:
     config, rate = schedule.config, schedule.config.learning_rate(number)
     # Connect 4 AI has extra root noise at first.
-    noise = config.noise_fraction * (2 if number <= config.double_noise_iterations else 1)
-    settings = dataclasses.replace(config, seed=schedule.seed(number, GAMES), noise_fraction=min(1.0, noise))
-    return Iteration(games=config.games, settings=settings, steps=None, learning_rate=lambda _: rate)
+    noise = config.search.noise_fraction * (2 if number <= config.schedule.double_noise_iterations else 1)
+    search = config.search.replace(noise_fraction=min(1.0, noise))
+    settings = config.replace(seed=schedule.seed(number, GAMES), search=search)
+    return Iteration(games=config.schedule.games, settings=settings, steps=None, learning_rate=lambda _: rate)
 
 
 def _planned(schedule: Schedule, followed: Plan, number: int) -> Iteration:
@@ -88,14 +88,15 @@ def _planned(schedule: Schedule, followed: Plan, number: int) -> Iteration:
         """A cosine over all iterations, as if all had the steps of this one: planning again changes no earlier rate."""
         from distill.training import schedule as learning_rates
 
-        return learning_rates.cosine(config.lr, (number - 1) * step.steps + done, len(followed.iterations) * step.steps)
+        steps = len(followed.iterations) * step.steps
+        return learning_rates.cosine(config.learning.lr, (number - 1) * step.steps + done, steps)
 
     settings: SelfPlayConfig | RunSettings
     # A network that has learned nothing plays worse games than the teacher.
     if number <= 1:
         settings = plan.teacher_settings(config, schedule.seed(number, GAMES))
     else:
-        search = {name: getattr(step, name) for name in SEARCH}
-        settings = dataclasses.replace(config, seed=schedule.seed(number, OVERLAPPED_GAMES), **search)
+        search = config.search.replace(**{name: getattr(step, name) for name in SEARCH})
+        settings = config.replace(seed=schedule.seed(number, OVERLAPPED_GAMES), search=search)
     games = step.games if number else followed.teacher_games
     return Iteration(games=games, settings=settings, steps=step.steps, learning_rate=learning_rate)

@@ -2,7 +2,7 @@
 
     playing = workers.begin(pool, games)           # shards appear in the games' folder while this thread learns
     ...
-    workers.finish(playing, games)                 # waits, and writes the manifest
+    workers.finish(playing, games)                 # waits, and records the result
     workers.arena(pool, config, candidate, champion, seed)
 
 Workers live as long as the run, so TensorFlow starts once in each and a network's graph is traced once. They have one
@@ -49,8 +49,8 @@ POLL = 1.0
 
 def start(config: SelfPlayConfig, processes: int) -> Workers:
     """The workers that a config asks for, started: of its cluster, or so many processes; 0: this process."""
-    if config.cluster:
-        return on_cluster(config.cluster, config.engine)
+    if config.machine.cluster:
+        return on_cluster(config.machine.cluster, config.search.engine)
     return executors.started(processes) if processes else Workers()
 
 
@@ -108,7 +108,7 @@ def of_network(config: SelfPlayConfig, number: int, folder: Path, network: Path)
     core = saved.load_core(network)
     heads.require_value(core, str(network))
     # The games depend on the weights, not on the name of the file.
-    run = selfplay.identity(config, f"{weights_hash(core)}-{config.precision}")
+    run = selfplay.identity(config, f"{weights_hash(core)}-{config.machine.precision}")
     return Games(settings=config, number=number, folder=folder, run=run, network=network)
 
 
@@ -162,7 +162,7 @@ def play(games: Games, todo: Sequence[shards.Task], replaced: Collection[shards.
         with outputs.named(str(games.network)), Progress(sum(task.games for task in todo), "games") as progress:
             selfplay.make_shards(
                 games.settings, games.run, evaluate, todo, games.folder,
-                lanes=games.settings.lanes, advance=progress.advance,
+                lanes=games.settings.machine.lanes, advance=progress.advance,
             )  # fmt: skip
 
 
@@ -192,8 +192,8 @@ def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: P
     outcomes: list[float] = []
     lines: set[tuple[int, ...]] = set()
     pair = [workers.file(network) for network in (candidate, champion)]
-    tasks = [(meet, config, seed, first, *pair) for first in range(0, config.arena_games, match.BLOCK)]
-    with Progress(config.arena_games, "arena games") as progress:
+    tasks = [(meet, config, seed, first, *pair) for first in range(0, config.arena.games, match.BLOCK)]
+    with Progress(config.arena.games, "arena games") as progress:
         for _, (block, moves) in executors.completed(workers, alone, tasks):
             outcomes += block
             lines |= {*moves}
@@ -204,10 +204,10 @@ def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: P
 def meet(config: SelfPlayConfig, seed: int, first: int, *pair: Path) -> tuple[list[float], list[tuple[int, ...]]]:
     """One block of an arena, of candidate and champion."""
     players = [
-        GuidedPlayer(name=network.stem, predict=evaluator(config, network, seat), settings=config)
+        GuidedPlayer(name=network.stem, predict=evaluator(config, network, seat), settings=config.search)
         for seat, network in enumerate(pair)
     ]
-    return match.arena_block(players, config.arena_games, config.arena_plies, seed, first)
+    return match.arena_block(players, config.arena.games, config.arena.plies, seed, first)
 
 
 _EVALUATORS: dict[tuple[Any, ...], NetworkEvaluator] = {}
@@ -221,10 +221,10 @@ def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> NetworkEv
     from distill.networks.evaluator import NetworkEvaluator
 
     core: keras.Model = saved.load_core(network)
-    key = (seat, core.to_json(), config.precision, config.games)
+    key = (seat, core.to_json(), config.machine.precision, config.schedule.games)
     # The next network of the same layers takes the place of the last one.
     if key in _EVALUATORS:
         _EVALUATORS[key].take_weights(core)
     else:
-        _EVALUATORS[key] = NetworkEvaluator(core, config.precision, most=config.games)
+        _EVALUATORS[key] = NetworkEvaluator(core, config.machine.precision, most=config.schedule.games)
     return _EVALUATORS[key]

@@ -1,196 +1,373 @@
-"""Settings: frozen dataclasses whose fields have a checked type, and a sentence for `--help`.
+"""Settings: nested pydantic models by topic, set from Python or by presets, files, `--set` and flags.
 
-    @dataclass(frozen=True, kw_only=True)
-    class SearchSettings(Settings, group="search"):
+    class Search(Settings):
         "How a position is searched."
-        simulations: int = setting(100, "simulations of each search")
+        simulations: int = Field(100, ge=1, description="simulations of each search")
 
-`cli.parse` makes a flag of each field; `as_json` and `--config` store and read them.
+    class PlayConfig(Settings):
+        "Play a game."
+        command_line: ClassVar[CommandLine] = CommandLine(flags=("moves", "search.simulations"))
+        moves: str = Field("", title="MOVES", description="moves of a game to continue")
+        search: Search = Search()
+
+A field declares its type, its range and its sentence in `--help`, in which `title` stands for the value. A flag has the
+end of a path as its name, `--simulations`; any setting can be set by its path: `--set search.exploration=1.25`.
+
+Precedence: defaults < `--preset` < `--config` < `--set` < flags.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
+import argparse
 import json
-import math
 import os
+import sys
+import textwrap
 import types
 import typing
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
-GROUPS = ("flags", "games", "search", "network", "data", "learning", "evaluation", "schedule", "machine")
-"""Headings of `--help`, in their order. The first has what most people set."""
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
 
-NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a path"}
-"""What a value of a type is called in messages."""
-ACCEPTED = {int: (int, str), float: (int, float, str), str: (str, os.PathLike), Path: (str, os.PathLike)}
-"""What is turned into a value of a type; a flag's value is a text."""
-
-
-def setting(
-    default: Any, help: str, *, group: str | None = None, advanced: bool = False, positional: bool = False
-) -> Any:
-    """A field of a config: one flag.
-
-    Args:
-      help: one line: meaning, unit, range, effect; the parser adds the default.
-      group: its heading in `--help`, one of GROUPS; None: that of its class.
-      advanced: listed by `--help-all` alone.
-      positional: a tuple that takes the words without a flag.
-    """
-    metadata = {"help": help, "group": group, "advanced": advanced, "positional": positional}
-    return dataclasses.field(default=default, metadata=metadata)
+METAVARS = {int: "N", float: "X", Path: "FOLDER"}
+"""What stands for a value of a type in `--help`, where its field has no title."""
+HELP_COLUMN = 26
+"""Where the meaning of a flag begins in `--help`, in characters."""
 
 
-def table(default: Any, help: str) -> Any:
-    """A field without a flag, such as `tuple[Row, ...]` with rows that are `Settings`.
+@dataclass(frozen=True, kw_only=True)
+class CommandLine:
+    """Which settings are flags, and what else `--help` shows.
 
-    A preset holds rows, or a `--config` file a list of JSON objects. `--help-all` lists the columns.
-    """
-    return dataclasses.field(default=default, metadata={"help": help, "table": True})
-
-
-class Settings:
-    """The base of config dataclasses and of the rows of their tables: every field gets its declared type.
-
-    A NumPy number becomes a plain one, a text a Path, a list a tuple, an object of a table a row, so that equal
-    settings are stored and hashed alike. Raises ValueError naming the flag for a value of another type.
-
-    Args of a subclass:
-      group: heading of its own fields in `--help`.
-      shown: its own fields that `--help` lists; None: all. `--help-all` lists the others, too.
+    Attributes:
+      flags: paths of at most 20 settings, such as "out" and "search.simulations".
+      words: the setting that takes the words without a flag.
+      examples: the words of two calls.
+      page: the page of the documentation.
     """
 
-    _group: ClassVar[str] = GROUPS[0]
-    _shown: ClassVar[Collection[str] | None] = None
-
-    def __init_subclass__(cls, group: str = GROUPS[0], shown: Collection[str] | None = None) -> None:
-        cls._group, cls._shown = group, shown
-
-    def __post_init__(self) -> None:
-        kind: Any = type(self)
-        for field in dataclasses.fields(kind):
-            value = getattr(self, field.name)
-            try:
-                converted = _converted(value, hints(kind)[field.name])
-            except ValueError as error:
-                raise ValueError(f"{flag(field.name)} {value} must be {error}") from None
-            object.__setattr__(self, field.name, converted)
+    flags: Sequence[str] = ()
+    words: str = ""
+    examples: Sequence[str] = ()
+    page: str = "README.md"
 
 
-@functools.cache
-def hints(config_class: Any) -> dict[str, Any]:
-    hints = typing.get_type_hints(config_class)
-    return {field.name: hints[field.name] for field in dataclasses.fields(config_class)}
+class Settings(BaseModel):
+    """The base of all settings, which are immutable, hashable, and checked by the declarations of their fields.
 
-
-def flag(name: str) -> str:
-    """The flag of a field: `--opening-moves` of `opening_moves`."""
-    return "--" + name.replace("_", "-")
-
-
-def kinds(hint: Any) -> tuple[Any, ...]:
-    """The types of a union, in order, or the type itself."""
-    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-
-
-def _converted(value: Any, hint: Any) -> Any:
-    """A value as the field's type, from a flag's text, a JSON file or Python.
-
-    Raises ValueError saying what was expected.
+    Raises pydantic's ValidationError, a ValueError, for a wrong value; `build` makes one line of it.
     """
-    if types.NoneType in kinds(hint) and value in (None, "none"):
-        return None
-    # The first type of a union that takes the value wins; its first type's complaint is the clearest.
-    errors = []
-    for kind in kinds(hint):
-        try:
-            return _of_kind(value, kind)
-        except ValueError as error:
-            errors.append(error)
-    raise errors[0]
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    command_line: ClassVar[CommandLine] = CommandLine()
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _plain(cls, value: Any, info: ValidationInfo) -> Any:
+        """NumPy's numbers as plain ones. A URL is no path: as one it would lose a slash."""
+        hint = str(cls.model_fields[str(info.field_name)].annotation)
+        texts = [str(entry) for entry in (value if isinstance(value, list | tuple) else (value,))]
+        if "Path" in hint and any("://" in text for text in texts):
+            raise ValueError("must be a path on this machine, not a URL")
+        return value.tolist() if hasattr(value, "tolist") else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _over_defaults(cls, values: Any) -> Any:
+        """An object of values changes the default of its field, which may differ from that of its class."""
+        defaults = {name: field.default for name, field in cls.model_fields.items()}
+        return _over(defaults, values) if isinstance(values, Mapping) else values
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with other values, checked like a new one."""
+        return type(self)(**(dict(self) | changes))
 
 
-def _of_kind(value: Any, kind: Any) -> Any:
-    """The same for one type of a union."""
-    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
-        value = value.tolist()
-    if typing.get_origin(kind) is typing.Literal:
-        choices = {str(choice): choice for choice in typing.get_args(kind)}
-        if str(value) not in choices:
-            raise ValueError(f"one of {', '.join(choices)}")
-        return choices[str(value)]
-    if typing.get_origin(kind) is tuple:
-        items = typing.get_args(kind)
-        length = None if items[-1] is Ellipsis else len(items)
-        if not isinstance(value, list | tuple) or length not in (None, len(value)):
-            raise ValueError("a list" + (f" of {length}" if length else ""))
-        return tuple(_converted(entry, items[0]) for entry in value)
-    if dataclasses.is_dataclass(kind):
-        return _row(value, kind)
-    if kind is Path and "://" in os.fspath(value if isinstance(value, str | os.PathLike) else ""):
-        raise ValueError("a path on this machine, not a URL")
-    # For Python a bool is a whole number; for a user it is not.
-    if not isinstance(value, ACCEPTED.get(kind, kind)) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(NAMES.get(kind, "something else"))
-    if kind is str and isinstance(value, os.PathLike) and len(Path(value).parts) == 1:
-        value = os.path.join(os.curdir, value)  # as a text without a slash it would be a name first
-    try:
-        converted = kind(value)
-    except (ValueError, OverflowError):  # no number, or a whole number too large for a float
-        raise ValueError(NAMES[kind]) from None
-    if kind is float and not math.isfinite(converted):  # no setting takes nan or infinity
-        raise ValueError(NAMES[kind])
-    return converted
+def _over(settings: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: dict(before) | _over(dict(before), value)
+        if isinstance(value, Mapping) and isinstance(before := settings.get(name), Settings)
+        else value
+        for name, value in values.items()
+    }
 
 
-def _row(value: Any, kind: Any) -> Any:
-    if isinstance(value, kind):
+Config = TypeVar("Config", bound=Settings)
+Values: TypeAlias = Mapping[str, Any]
+"""Settings by path, nested, or by the end of a path if it is a flag or unique: {"search.votes": 3} is {"votes": 3}."""
+
+
+def _as_text(value: Any) -> Any:
+    if not isinstance(value, os.PathLike):
         return value
-    expected = f"a list of rows with {', '.join(hints(kind))}"
-    if not isinstance(value, Mapping):
-        raise ValueError(expected)
-    try:
-        return kind(**value)
-    except (TypeError, ValueError) as error:  # a missing or unknown column, a wrong value
-        raise ValueError(f"{expected} ({str(error).removeprefix('--')})") from None
+    # A text without a slash would be a name first.
+    return os.path.join(os.curdir, value) if len(Path(value).parts) == 1 else os.fspath(value)
 
 
-def as_json(config: Any) -> dict[str, Any]:
-    """A config as plain JSON values, which `--config` reads."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config), default=str))
-    return plain
+NameOrPath = Annotated[str, BeforeValidator(_as_text)]
+"""A name or a path; from Python also a Path."""
+Seed = Annotated[int, Field(ge=0, lt=2**64)]
 
 
-def check(condition: bool, name: str, value: Any, requirement: str) -> None:
-    """Raise ValueError naming the flag, its value and what it must be, unless `condition` holds."""
-    if not condition:
-        raise ValueError(f"{flag(name)} {value} must be {requirement}")
+@dataclass(frozen=True)
+class Preset:
+    """Values by name, with the sentence that `--help` shows. A value may be a function of the config without it."""
+
+    description: str
+    values: Values
 
 
-def check_seed(seed: int) -> None:
-    """Raise ValueError unless a seed fits 64 bits."""
-    check(0 <= seed < 2**64, "seed", seed, "from 0 to 2^64 - 1")
+Presets: TypeAlias = Mapping[str, Preset]
 
 
-def check_within(config: object, interval: str, *names: str) -> None:
-    """Raise ValueError unless each of these settings is None, or a number in an interval such as "[0, 1)", or several.
+def smoke(**values: Any) -> Preset:
+    """The preset `smoke` of a command."""
+    return Preset("a test of seconds, on data/smoke and models/smoke", values)
 
-    An end may be `inf`, and have underscores between its digits.
+
+def as_json(settings: Settings) -> dict[str, Any]:
+    """Settings as nested JSON values, which `--config` reads."""
+    return settings.model_dump(mode="json")
+
+
+def by_path(values: Values, prefix: str = "") -> dict[str, Any]:
+    """Nested JSON values by their paths."""
+    paths: dict[str, Any] = {}
+    for name, value in values.items():
+        paths |= by_path(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return paths
+
+
+# From values to a config ----------------------------------------------------------------------------------------------
+
+
+def build(config_class: type[Config], *layers: Values) -> Config:
+    """The config of these values; later layers override earlier ones.
+
+    Raises ValueError for a wrong value, in one line that begins with its flag or its path.
     """
-    ends = interval[1:-1].split(", ")
-    low, high = map(float, ends)
-    kind = interval[0] + interval[-1] if high < math.inf else interval[0]
-    words = {
-        "[]": "from {} to {}", "[)": "at least {} and below {}", "(]": "above {} and at most {}",
-        "()": "between {} and {}", "[": "at least {}", "(": "above {}",
-    }[kind].format(*(end.replace("_", ",") for end in ends))  # fmt: skip
-    for name in names:
-        value = getattr(config, name)
-        for number in value if isinstance(value, tuple) else () if value is None else (value,):
-            above = low < number if kind[0] == "(" else low <= number
-            below = number <= high if kind[-1] == "]" else number < high
-            check(above and below, name, f"{number}", words)
+    fields, flags = fields_of(config_class), config_class.command_line.flags
+    values = {path: value for layer in layers for path, value in _flat(fields, flags, layer)}
+    for path in values.keys() - fields.keys():
+        if path.rpartition(".")[0] not in fields or not _is_open(fields[path.rpartition(".")[0]]):
+            raise ValueError(f"no setting {path}; --show-config prints all settings")
+    functions = {path: value for path, value in values.items() if callable(value)}
+    try:
+        config = config_class(**_nested({path: values[path] for path in values if path not in functions}))
+        computed = {path: function(config) for path, function in functions.items()}
+        return config_class(**_nested(values | computed)) if computed else config
+    except ValidationError as error:
+        raise ValueError(_line(config_class, fields, error)) from error
+
+
+def fields_of(config_class: Any, prefix: str = "") -> dict[str, FieldInfo]:
+    """All settings by path, objects of settings among them."""
+    fields: dict[str, FieldInfo] = {}
+    for name, field in config_class.model_fields.items():
+        fields[prefix + name] = field
+        if _is_object(field):
+            fields |= fields_of(field.annotation, f"{prefix}{name}.")
+    return fields
+
+
+def _is_object(field: FieldInfo) -> bool:
+    return isinstance(field.annotation, type) and issubclass(field.annotation, Settings)
+
+
+def _is_open(field: FieldInfo) -> bool:
+    """Whether an object takes settings that its class does not declare, such as arguments of a network."""
+    return _is_object(field) and typing.cast(Any, field.annotation).model_config["extra"] == "allow"
+
+
+def _flat(fields: Values, flags: Sequence[str], values: Values) -> Iterator[tuple[str, Any]]:
+    """The values by path."""
+    ends = Counter(_end(path) for path in fields)
+    by_end = {_end(path): path for path in fields if ends[_end(path)] == 1} | {_end(path): path for path in flags}
+    for name, value in values.items():
+        path = name if name in fields else by_end.get(name, name)
+        if isinstance(value, Mapping | Settings):
+            yield from _flat(fields, flags, {f"{path}.{inner}": entry for inner, entry in dict(value).items()})
+        elif path in fields and _is_object(fields[path]):  # its name, as in `--arch cnn`
+            yield f"{path}.name", value
+        else:
+            yield path, value
+
+
+def _end(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def _nested(values: Values) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for path, value in values.items():
+        *parents, name = path.split(".")
+        inner = nested
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[name] = value
+    return nested
+
+
+def _line(config_class: type[Settings], fields: Values, error: ValidationError) -> str:
+    """The first error in one line."""
+    first = error.errors(include_url=False)[0]
+    path = place = ".".join(map(str, first["loc"]))
+    while path and path not in fields:  # an entry of a list, or a type of a union
+        path = path.rpartition(".")[0]
+    message = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
+    if not path or _is_object(fields[path]):  # settings that exclude each other; the message names them
+        return message
+    if first["type"] == "missing" and path == place:
+        return f"needs {flag_of(config_class, path)}"
+    message = message.replace("Input should", "must").replace("Tuple should", "must").replace("tuple", "list")
+    shown = " ".join(map(str, first["input"])) if isinstance(first["input"], list) else first["input"]
+    return f"{flag_of(config_class, path)} {shown}{'' if message.startswith('must') else ':'} {message}"
+
+
+def flag_of(config_class: type[Settings], path: str) -> str:
+    """How the command line names a setting: `--flag`, `--set path`, or a word without a flag."""
+    line, path = config_class.command_line, path.removesuffix(".name")
+    if path == line.words:
+        return path.upper()
+    return "--" + path.rpartition(".")[2].replace("_", "-") if path in line.flags else f"--set {path}"
+
+
+# From words to values -------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message} (--help lists the flags)", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def parse(config_class: type[Config], words: Sequence[str], presets: Presets | None = None, prog: str = "") -> Config:
+    """The config that the words of a command line describe.
+
+    Exits with 2 for a wrong value, after a line that names it, and with 0 after `--help` and `--show-config`.
+    """
+    presets, fields, line = presets or {}, fields_of(config_class), config_class.command_line
+    parser = _parser(config_class, fields, presets, prog)
+    flags = vars(parser.parse_args(words))
+    preset, file, shows = flags.pop("preset", None), flags.pop("config", None), flags.pop("show_config", False)
+    assigned = dict(word.partition("=")[::2] for word in flags.pop("set", ()))
+    try:
+        layers = [presets[preset].values if preset else {}, _read(file) if file else {}]
+        for texts in (assigned, flags):
+            layers.append({path: _value(fields.get(path), text) for path, text in _flat(fields, line.flags, texts)})
+        config = build(config_class, *layers)
+    except ValueError as error:
+        parser.error(str(error))
+    if shows:
+        print(json.dumps(as_json(config), indent=1))
+        raise SystemExit(0)
+    return config
+
+
+def _value(field: FieldInfo | None, text: Any) -> Any:
+    """What a text of the command line means; its field's type makes a number or a path of it."""
+    if text == "none" and field and types.NoneType in typing.get_args(field.annotation):
+        return None
+    if isinstance(text, str) and (field is None or text.startswith(("[", "{"))):
+        with suppress(ValueError):
+            return json.loads(text)
+    return text
+
+
+def _read(path: Path) -> Values:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a byte order mark
+        settings = dict(stored.get("settings", stored))  # a run's record, or settings alone
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise ValueError(f"--config {path}: not a JSON object of settings ({error})") from error
+    return {name: value for name, value in settings.items() if name != "kind"}
+
+
+# --help ---------------------------------------------------------------------------------------------------------------
+
+
+def _parser(config_class: type[Settings], fields: Mapping[str, FieldInfo], presets: Presets, prog: str) -> _Parser:
+    line, module = config_class.command_line, f"python -m {prog.replace(' ', '.')}"
+    width = max(map(len, presets), default=0) + 2
+    parts = {
+        "presets": [
+            textwrap.fill(f"{name:<{width}}{preset.description}", 76, subsequent_indent=" " * (width + 2))
+            for name, preset in presets.items()
+        ],
+        "examples": [f"{module} {words}" for words in line.examples],
+        "documentation": [line.page],
+    }
+    parser = _Parser(
+        prog=prog,
+        usage=f"{module} {fields[line.words].title} [flags]" if line.words else f"{module} [flags]",
+        description=(config_class.__doc__ or "").split("\n")[0],
+        epilog="\n\n".join("\n  ".join([f"{title}:", *listed]) for title, listed in parts.items() if listed),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=HELP_COLUMN),
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    groups: dict[str, Any] = {}
+    for path in filter(None, (line.words, *line.flags)):
+        title = "arguments" if path == line.words else path.rpartition(".")[0] or "flags"
+        groups[title] = groups.get(title) or parser.add_argument_group(title)
+        options = _options(fields[path], path == line.words)
+        groups[title].add_argument(
+            path if path == line.words else flag_of(config_class, path),
+            **options,
+            help=_help(fields[path], default_of(config_class, path)).replace("%", "%%"),
+        )
+    general = parser.add_argument_group("settings")
+    if presets:
+        general.add_argument("--preset", choices=sorted(presets), metavar="NAME", help="a set of values, listed below")
+    general.add_argument("--config", type=Path, metavar="FILE", help="JSON file of settings, such as a run's")
+    general.add_argument("--set", action="append", metavar="PATH=VALUE", help="any setting, as --show-config names it")
+    general.add_argument("--show-config", action="store_true", help="print all settings as JSON, and stop")
+    general.add_argument("--help", "-h", action="help", help="print this")
+    return parser
+
+
+def _options(field: FieldInfo, is_word: bool) -> dict[str, Any]:
+    """How the parser reads a setting."""
+    union = typing.get_origin(field.annotation) in (typing.Union, types.UnionType)
+    kind: Any = typing.get_args(field.annotation)[0] if union else field.annotation
+    items = typing.get_args(kind)
+    if kind is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if typing.get_origin(kind) is typing.Literal:
+        return {"metavar": "{" + ",".join(map(str, items)) + "}"}
+    if typing.get_origin(kind) is not tuple:
+        return {"metavar": field.title or METAVARS.get(kind, "NAME")} | ({"nargs": "?"} if is_word else {})
+    many = "*" if items[-1] is Ellipsis else len(items)
+    return {"metavar": field.title or METAVARS.get(items[0], "NAME"), "nargs": many}
+
+
+def default_of(config_class: type[Settings], path: str) -> Any:
+    """The default of a setting: that of the object in which it lies, which may differ from that of its class."""
+    first, *rest = path.split(".")
+    return reduce(getattr, rest, config_class.model_fields[first].default)
+
+
+def _help(field: FieldInfo, default: Any) -> str:
+    """The sentence of a field, with its default where that says something."""
+    default = getattr(default, "name", None) if isinstance(default, Settings) else default
+    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
+    if isinstance(shown, bool):
+        shown = "on" if shown else "off"
+    return f"{field.description}" + ("" if field.is_required() or shown in (None, "") else f" [{shown}]")

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import Progress, cli, say
+from distill.common import Progress, say
 from distill.common.progress import Advance, silent
 from distill.datasets import benchmark
 from distill.datasets.benchmark import HEADLINES, GradedBoards, Half
@@ -215,7 +215,8 @@ def read_boards(
     folder: Path | None, half: Half, sets: Sequence[str] | None, count: int | None, seed: int
 ) -> GradedBoards:
     """At most `count` boards of each of these sets, all for None. Raises DataError for an unknown set."""
-    cli.check(count is None or count > 0, "boards", count, "at least 1")
+    if count is not None and count < 1:
+        raise ValueError(f"boards {count}: must be at least 1")
     found = benchmark.read(folder, half=half, sets=sets or None)
     return sample(found, count, seed) if count else found
 

@@ -24,7 +24,6 @@ Dimensions: R rows, N labels a row, A = 7 columns.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -32,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import Progress, say
-from distill.common.cli import as_json
 from distill.common.progress import Advance, silent
+from distill.common.settings import as_json
 from distill.datasets.grades import grade_moves, is_critical
 from distill.evaluation.grading import by_stones
 from distill.game.rules import CENTRE, COLUMNS, Bitboards, is_own_mirror
@@ -97,9 +96,8 @@ def teacher_of(identity: Mapping[str, Any]) -> UctSettings | None:
     from distill.games import runs  # which loads Numba
     from distill.mcts import uct
 
-    known = [field.name for field in dataclasses.fields(UctSettings)]
     try:
-        settings = UctSettings(**{name: identity[name] for name in known if name in identity})
+        settings = UctSettings(**{name: identity[name] for name in UctSettings.model_fields if name in identity})
     except ValueError:  # another version's
         return None
     ours = {"search_version": uct.SEARCH_VERSION, **runs.with_engine(as_json(settings))}

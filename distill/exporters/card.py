@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import file_hash, run_folder
+from distill.common.settings import by_path
 from distill.datasets.benchmark import HEADLINES
 from distill.exporters import comparison, quantized
 from distill.exporters.formats import FORMATS, Format
@@ -126,7 +127,7 @@ class Results:
         result = (record.result if record else None) or {} if metrics is None else metrics
         if "iteration" in result:
             result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
-        return cls.of({**(record.settings if record else {}), **result}, _grades(folder))
+        return cls.of({**by_path(record.settings if record else {}), **result}, _grades(folder))
 
     def recorded(self) -> dict[str, Any]:
         """What is known, by name, as JSON stores it."""

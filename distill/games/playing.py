@@ -36,7 +36,13 @@ def play_games(settings: RunSettings, first: int, count: int, labeller: Labeller
     if labeller:
         record = play_labelled(labeller, settings.labeller or "the labeller", settings, games)
     else:
-        record = uct.play(*starts(settings, games), settings, seeds=settings.seed, games=games, steps=longest(settings))
+        record = uct.play(
+            *starts(settings, games),
+            settings.search,
+            seeds=settings.seed,
+            games=games,
+            steps=longest(settings),
+        )
     return rows(record, np.arange(count), np.array(games))
 
 
@@ -61,8 +67,8 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
     """
     current, mask = starts(settings, games)
     number, steps = np.array(games, np.uint64), longest(settings)
-    record, live = None, np.arange(len(games))
-    noise = np.stack([uct.draw_moves(settings.seed, game, steps, settings) for game in games])
+    record, live, search = None, np.arange(len(games)), settings.search
+    noise = np.stack([uct.draw_moves(settings.seed, game, steps, search) for game in games])
     for step in range(steps):
         # Label the positions of all games that have not ended.
         own, stones = current[live], mask[live]
@@ -80,9 +86,9 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
             raise OutputError(f"returned {found.votes.shape[1]} votes, but {record.votes.shape[2]} before", name)
         # Play the label, or a move near it.
         move = found.label.astype(np.intp)
-        if settings.noise_at == "move" and settings.noise_fraction:
+        if search.noise_at == "move" and search.noise_fraction:
             draws = zip(move, noise[live, step], stones, strict=True)
-            move = np.array([noisy_move(*each, settings.noise_fraction) for each in draws])
+            move = np.array([noisy_move(*each, search.noise_fraction) for each in draws])
         stone = rules.landing(stones)[np.arange(len(live)), move]
         record.current[live, step], record.mask[live, step] = own, stones
         for field in ("votes", "label", "visits", "value"):

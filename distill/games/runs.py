@@ -5,14 +5,13 @@ Two runs with equal identities have equal games. The name of a run is a hash of 
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+from pydantic import AfterValidator, Field
 
-from distill.common.cli import as_json, check, check_seed, setting
 from distill.common.plugins import Plugin
+from distill.common.settings import Seed, Settings, as_json
 from distill.game.rules import EMPTY, Position, from_moves, is_over, legal_columns, play
 from distill.mcts import uct
 from distill.mcts.results import generator
@@ -22,40 +21,36 @@ LONGEST_OPENING = 30
 """Most random moves before the search plays."""
 
 OPENING_HELP = "fewest and most random moves before the search; in JSON also a list of such pairs, used in turn"
-OpeningMoves: TypeAlias = tuple[int, int] | tuple[tuple[int, int], ...]
+
+
+def _check_openings(moves: Any) -> Any:
+    pairs = opening_pairs(moves)
+    if not pairs or not all(0 <= fewest <= most <= LONGEST_OPENING for fewest, most in pairs):
+        raise ValueError(f"must be two numbers, fewest and most, from 0 to {LONGEST_OPENING}")
+    return moves
+
+
+OpeningMoves: TypeAlias = Annotated[tuple[int, int] | tuple[tuple[int, int], ...], AfterValidator(_check_openings)]
 """Fewest and most random moves, or a table of such pairs, which the games of a run take in turn."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunSettings(UctSettings, group="games", shown=("labeller", "opening_moves", "seed")):
+class RunSettings(Settings):
     """All that the games of a run depend on."""
 
-    labeller: str | None = setting(
+    search: UctSettings = UctSettings()
+    labeller: str | None = Field(
         None,
-        "module:object of your own engine, to label; of the search settings, only --noise-at move has an effect",
+        title="MODULE:OBJECT",
+        description="your own engine, to label; of the search settings, only --noise-at move has an effect",
     )
-    opening_moves: OpeningMoves = setting((1, 8), OPENING_HELP)
-    seed: int = setting(0, "run seed; game g depends only on it and on g")
-    shard_games: int = setting(200, "games in one shard file")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_games(self)
-
-
-def check_games(settings: Any) -> None:
-    """Raise ValueError for `opening_moves`, `seed` or `shard_games` that a run of any search cannot have."""
-    pairs = opening_pairs(settings.opening_moves)
-    valid = len(pairs) > 0 and all(0 <= fewest <= most <= LONGEST_OPENING for fewest, most in pairs)
-    shown = " and ".join(f"{fewest} {most}" for fewest, most in pairs)
-    check(valid, "opening_moves", shown, f"two numbers, fewest and most, from 0 to {LONGEST_OPENING}")
-    check_seed(settings.seed)
-    check(1 <= settings.shard_games <= 100_000, "shard_games", settings.shard_games, "from 1 to 100,000")
+    opening_moves: OpeningMoves = Field((1, 8), description=OPENING_HELP)
+    seed: Seed = Field(0, description="run seed; game g depends only on it and on g")
+    shard_games: int = Field(200, ge=1, le=100_000, description="games in one shard file")
 
 
 def settings_of(config: RunSettings) -> RunSettings:
     """The settings without what else a config has, such as a command's."""
-    return RunSettings(**{field.name: getattr(config, field.name) for field in dataclasses.fields(RunSettings)})
+    return RunSettings(**{name: getattr(config, name) for name in RunSettings.model_fields})
 
 
 def plugin_of(settings: RunSettings) -> Plugin | None:
@@ -68,7 +63,9 @@ def identity(settings: RunSettings, plugin: Plugin | None = None) -> dict[str, A
 
     `plugin` is the labeller as described by the process that started the run; None: look it up here.
     """
-    stored = {name: value for name, value in as_json(settings_of(settings)).items() if name != "shard_games"}
+    stored = as_json(settings_of(settings))
+    del stored["shard_games"]
+    stored |= stored.pop("search")
     plugin = plugin or plugin_of(settings)
     if plugin is None:
         del stored["labeller"]

@@ -11,17 +11,16 @@ policy in thousandths.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from distill.common.cli import as_json, setting
 from distill.common.progress import Advance, silent
+from distill.common.settings import Seed, Settings, as_json
 from distill.games import playing, runs, shards
 from distill.mcts import puct
 from distill.mcts.engine.record import GameRecord
@@ -32,24 +31,23 @@ LIBRARIES = ("keras", *shards.LIBRARIES)
 """Whose versions a shard's bytes depend on."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SelfPlaySettings(PuctSettings, group="games", shown=("seed",)):
+class SelfPlaySettings(Settings):
     """Everything that self-play games depend on, besides the network."""
 
-    seed: int = setting(0, "seed of the run; a game depends on it and on its own number")
-    shard_games: int = setting(50, "games in one shard file")
-    opening_moves: runs.OpeningMoves = setting((0, 2), runs.OPENING_HELP)
-    leaves: Literal["value", "playout"] = setting("value", "value of a leaf: the value head's, or a rollout's")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        runs.check_games(self)
+    search: PuctSettings = PuctSettings()
+    seed: Seed = Field(0, description="seed of the run; a game depends on it and on its own number")
+    shard_games: int = Field(50, ge=1, le=100_000, description="games in one shard file")
+    opening_moves: runs.OpeningMoves = Field((0, 2), description=runs.OPENING_HELP)
+    leaves: Literal["value", "playout"] = Field(
+        "value", description="value of a leaf: the value head's, or a rollout's"
+    )
 
 
 def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:
     """What defines a run of self-play: its settings, the search's version, and the name of the network's weights."""
-    fields = {field.name for field in dataclasses.fields(SelfPlaySettings)} - {"shard_games"}
+    fields = SelfPlaySettings.model_fields.keys() - {"shard_games"}
     chosen = {name: value for name, value in as_json(settings).items() if name in fields}
+    chosen |= chosen.pop("search")
     return {"puct_version": puct.PUCT_VERSION, "network": network, **runs.with_engine(chosen)}
 
 
@@ -90,7 +88,7 @@ def make_shards(
 
     puct.play(
         *playing.starts(settings, numbers.tolist()),
-        settings,
+        settings.search,
         by_rollouts(evaluate, settings.seed) if settings.leaves == "playout" else evaluate,
         seeds=settings.seed,
         games=numbers.tolist(),

@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 from distill.common import DataError, provenance, run_folder
-from distill.common.cli import as_json
 from distill.common.plugins import Plugin
+from distill.common.settings import as_json
 from distill.common.storage import Storage, storage_of
 from distill.games import inspection, schema
 from distill.games.playing import play_games

@@ -12,7 +12,6 @@ Dimensions: B batch, G games, S positions a game, A = 7 columns. Values are in [
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -45,7 +44,7 @@ KEPT_BITS = 18
 
 def quiet(settings: PuctSettings) -> PuctSettings:
     """The same search without chance: no noise, no sampled moves. For matches."""
-    return replace(settings, noise_fraction=0.0, sampling_plies=0)
+    return settings.replace(noise_fraction=0.0, sampling_plies=0)
 
 
 def search(

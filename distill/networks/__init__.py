@@ -10,9 +10,9 @@ is a function `build(value_head) -> keras.Model`, named as "module:build" wherev
 
 from distill.networks.backend import start_backend
 from distill.networks.precision import Precision, fast_precision, on_cpu
-from distill.networks.registry import ARCH_HELP, ARCH_RULE, ARCHS, arch_of, build, is_arch, trust
+from distill.networks.registry import ARCH_HELP, ARCH_RULE, ARCHS, Architecture, arch_of, build, is_arch, trust
 
 __all__ = [
-    "ARCHS", "ARCH_HELP", "ARCH_RULE", "Precision", "arch_of", "build", "fast_precision", "is_arch", "on_cpu",
-    "start_backend", "trust",
+    "ARCHS", "ARCH_HELP", "ARCH_RULE", "Architecture", "Precision", "arch_of", "build", "fast_precision", "is_arch", 
+    "on_cpu", "start_backend", "trust",
 ]  # fmt: skip

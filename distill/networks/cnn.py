@@ -14,20 +14,28 @@ HIDDEN = 320
 DROPOUT = 0.1
 
 
-def build(value_head: bool = False) -> keras.Model:
+def build(
+    value_head: bool = False,
+    *,
+    stages: int = STAGES,
+    filters: int = FILTERS,
+    kernel: int = KERNEL,
+    hidden: int = HIDDEN,
+    dropout: float = DROPOUT,
+) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,)."""
     planes = heads.planes_input()
     x = planes
-    for stage in range(1, STAGES + 1):
+    for stage in range(1, stages + 1):
         # The batch norm that follows has its own offset, so the convolution needs no bias.
-        x = layers.SeparableConv2D(FILTERS, KERNEL, padding="same", use_bias=False, name=f"conv{stage}")(x)
+        x = layers.SeparableConv2D(filters, kernel, padding="same", use_bias=False, name=f"conv{stage}")(x)
         x = layers.BatchNormalization(momentum=heads.NORM_MOMENTUM, name=f"norm{stage}")(x)
         x = layers.ReLU(name=f"relu{stage}")(x)
     features = layers.GlobalAveragePooling2D(name="pool")(x)
 
-    hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")(features)
-    hidden = layers.Dropout(DROPOUT, name="dropout")(hidden)
-    logits = layers.Dense(7, name="logits")(hidden)
+    x = layers.Dense(hidden, activation="relu", name="hidden")(features)
+    x = layers.Dropout(dropout, name="dropout")(x)
+    logits = layers.Dense(7, name="logits")(x)
 
     value = heads.value_head(features) if value_head else None
     return heads.network("cnn", planes, logits, value)

@@ -38,7 +38,7 @@ STEP = 64
 """In bfloat16, batches are padded to 8, 16, 32 boards or a multiple of this; a graph is traced once for each size."""
 
 LARGE = 1 << 14
-"""Largest number of boards per call on an accelerator, and with JAX; `--lanes` decides how many there are."""
+"""Largest number of boards per call on an accelerator, and with JAX; the setting `lanes` decides how many there are."""
 
 STEADY = 16
 """Boards evaluated at once in float32, fewer in runs of fewer games: four fifths as fast as 64, and a third of the time

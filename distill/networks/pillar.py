@@ -97,10 +97,12 @@ def swap_halves(x: Any, axis: int = -1) -> Any:
     return ops.concatenate([second, first], axis=axis)
 
 
-def build(value_head: bool = False) -> keras.Model:
+def build(
+    value_head: bool = False, *, features: int = FEATURES, blocks: int = BLOCKS, hidden: int = HIDDEN
+) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,)."""
     planes = heads.planes_input()
-    return network("pillar", planes, planes, value_head)
+    return network("pillar", planes, planes, value_head, features=features, blocks=blocks, hidden_units=hidden)
 
 
 def network(

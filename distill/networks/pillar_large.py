@@ -15,9 +15,11 @@ BLOCKS = 6
 HIDDEN = 256
 
 
-def build(value_head: bool = False) -> keras.Model:
+def build(
+    value_head: bool = False, *, features: int = FEATURES, blocks: int = BLOCKS, hidden: int = HIDDEN
+) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,)."""
     planes, lines = heads.planes_input(), Lines(name="lines")
     return pillar.network(
-        "pillar-large", planes, lines(planes), value_head, features=FEATURES, blocks=BLOCKS, hidden_units=HIDDEN
+        "pillar-large", planes, lines(planes), value_head, features=features, blocks=blocks, hidden_units=hidden
     )

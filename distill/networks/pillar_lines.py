@@ -16,10 +16,24 @@ from distill.game.rules import COLUMNS, ROWS
 from distill.networks import heads, pillar
 
 
-def build(value_head: bool = False) -> keras.Model:
+def build(
+    value_head: bool = False,
+    *,
+    features: int = pillar.FEATURES,
+    blocks: int = pillar.BLOCKS,
+    hidden: int = pillar.HIDDEN,
+) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,)."""
     planes = heads.planes_input()
-    return pillar.network("pillar-lines", planes, Lines(name="lines")(planes), value_head)
+    return pillar.network(
+        "pillar-lines",
+        planes,
+        Lines(name="lines")(planes),
+        value_head,
+        features=features,
+        blocks=blocks,
+        hidden_units=hidden,
+    )
 
 
 @keras.saving.register_keras_serializable(package="distill")

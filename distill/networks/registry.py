@@ -7,12 +7,18 @@ A model is named after its arch. TensorFlow takes neither a colon in a model's n
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from distill.common import UserError, first_line, plugins
+from distill.common.settings import Settings
 from distill.game import encoding, outputs
 from distill.networks import backend
 
@@ -63,26 +69,52 @@ def is_arch(text: str) -> bool:
     return text in ARCHS or plugins.is_spec(text)
 
 
-def build(arch: str, value_head: bool = False) -> keras.Model:
+class Architecture(Settings, extra="allow"):
+    """A network: its name, and arguments of the function that builds it, such as `layers`."""
+
+    name: str = Field("cnn", description="name of a network, or module:function")
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `build` besides the value head."""
+        return dict(self.model_extra or {})
+
+
+def build(arch: str, value_head: bool = False, **arguments: Any) -> keras.Model:
     """A new network with random weights from Keras' global seed; `resnet` always has a value head.
 
-    Raises ValueError for an unknown arch, UserError for "module:function" that gives no network.
+    Args:
+      arguments: of the network's function `build`, such as layers=8; default: those of the published network.
+
+    Raises ValueError for an unknown arch, UserError for "module:function" that gives no network, and for arguments that
+    the function does not take.
     """
     if plugins.is_spec(arch):
-        return _custom(arch, value_head)
+        return _custom(arch, value_head, arguments)
     if arch not in ARCHS:
         raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
-    built: keras.Model = importlib.import_module(f"distill.networks.{arch.replace('-', '_')}").build(value_head)
+    function = importlib.import_module(f"distill.networks.{arch.replace('-', '_')}").build
+    _check_arguments(function, arch, arguments)
+    built: keras.Model = function(value_head, **arguments)
     return built
 
 
-def _custom(spec: str, value_head: bool) -> keras.Model:
+def _check_arguments(function: Callable[..., Any], arch: str, arguments: Mapping[str, Any]) -> None:
+    """Raise UserError for arguments that a function does not take."""
+    takes = inspect.signature(function).parameters
+    if unknown := [name for name in arguments if name not in takes]:
+        known = ", ".join([*takes][1:]) or "no arguments"
+        raise UserError(f"--set arch.{unknown[0]}: {arch} takes {known}")
+
+
+def _custom(spec: str, value_head: bool, arguments: Mapping[str, Any]) -> keras.Model:
     import keras
 
     from distill.networks import heads
 
     function = plugins.load(spec, "--arch")
-    core = plugins.call(function, f"--arch {spec}", value_head)
+    _check_arguments(function, spec, arguments)
+    core = plugins.call(partial(function, **arguments) if arguments else function, f"--arch {spec}", value_head)
     heads.require_network(core, f"--arch {spec}")
     # A wrong output would only show when training starts.
     if heads.has_value(core) != value_head:

@@ -47,26 +47,41 @@ class BoardEmbedding(layers.Layer):
         return {**super().get_config(), "features": self.features}
 
 
-def build(value_head: bool = False) -> keras.Model:
-    """tokens (B, 42) → logits (B, 7) and, where wanted, value (B,)."""
+def build(
+    value_head: bool = False,
+    *,
+    features: int = FEATURES,
+    layers: int = LAYERS,
+    attention_heads: int = ATTENTION_HEADS,
+    feed_forward: int = FEED_FORWARD,
+    dropout: float = DROPOUT,
+) -> keras.Model:
+    """tokens (B, 42) → logits (B, 7) and, where wanted, value (B,). `features` is a multiple of `attention_heads`."""
     tokens = heads.tokens_input()
-    x = BoardEmbedding(FEATURES, name="embedding")(tokens)
-    for number in range(1, LAYERS + 1):
-        x = encoder_layer(x, f"layer{number}")
-    features = x[:, 0, :]
+    x = BoardEmbedding(features, name="embedding")(tokens)
+    for number in range(1, layers + 1):
+        x = encoder_layer(x, f"layer{number}", attention_heads, feed_forward, dropout)
+    cls = x[:, 0, :]
 
-    logits = layers.Dense(7, name="logits")(features)
+    logits = keras.layers.Dense(7, name="logits")(cls)
 
-    value = heads.value_head(features) if value_head else None
+    value = heads.value_head(cls) if value_head else None
     return heads.network("transformer", tokens, logits, value)
 
 
-def encoder_layer(x: Any, name: str) -> Any:
+def encoder_layer(
+    x: Any,
+    name: str,
+    attention_heads: int = ATTENTION_HEADS,
+    feed_forward: int = FEED_FORWARD,
+    dropout: float = DROPOUT,
+) -> Any:
     """x + attention(norm(x)), then x + feed-forward(norm(x)); (B, 1 + T, D) in and out."""
+    features = x.shape[-1]
     y = layers.LayerNormalization(name=f"{name}_attention_norm")(x)
-    y = layers.MultiHeadAttention(ATTENTION_HEADS, FEATURES // ATTENTION_HEADS, name=f"{name}_attention")(y, y)
-    x = layers.Add(name=f"{name}_attention_add")([x, layers.Dropout(DROPOUT, name=f"{name}_attention_dropout")(y)])
+    y = layers.MultiHeadAttention(attention_heads, features // attention_heads, name=f"{name}_attention")(y, y)
+    x = layers.Add(name=f"{name}_attention_add")([x, layers.Dropout(dropout, name=f"{name}_attention_dropout")(y)])
     y = layers.LayerNormalization(name=f"{name}_norm")(x)
-    y = layers.Dense(FEED_FORWARD, activation="relu", name=f"{name}_expand")(y)
-    y = layers.Dense(FEATURES, name=f"{name}_contract")(y)
-    return layers.Add(name=f"{name}_add")([x, layers.Dropout(DROPOUT, name=f"{name}_dropout")(y)])
+    y = layers.Dense(feed_forward, activation="relu", name=f"{name}_expand")(y)
+    y = layers.Dense(features, name=f"{name}_contract")(y)
+    return layers.Add(name=f"{name}_add")([x, layers.Dropout(dropout, name=f"{name}_dropout")(y)])

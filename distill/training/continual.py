@@ -45,7 +45,7 @@ def learn(
     seed: int,
     steps: int | None = None,
 ) -> dict[str, float]:
-    """Train `recipe.epochs` epochs or a number of `steps`; returns the mean loss and the losses of the trained network.
+    """Train the recipe's epochs or a number of `steps`; returns the mean loss and the losses of the trained network.
 
     Args:
       rate: the learning rate by the number of the step, from 0.
@@ -55,7 +55,7 @@ def learn(
     UserError if the loss becomes NaN or infinite.
     """
     recipe = model.recipe
-    steps = steps or recipe.epochs * batching.batches_an_epoch(len(examples), recipe.batch_size)
+    steps = steps or recipe.length.epochs * batching.batches_an_epoch(len(examples), recipe.batch_size)
     picks = batching.picks(len(examples), recipe.batch_size, seed=seed, mirror=recipe.mirror)
     size = min(recipe.batch_size, len(examples))
     began = time.monotonic()
@@ -75,7 +75,7 @@ def learn(
     measured = losses.evaluate(model, examples[np.arange(few) * len(examples) // few], recipe)
     return {
         "training_loss": mean,
-        "policy_loss": measured["loss"] - recipe.value_weight * measured["value_error"],
+        "policy_loss": measured["loss"] - recipe.targets.value_weight * measured["value_error"],
         "value_error": measured["value_error"],
         "steps": steps,
         "step_seconds": round(took, 2),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from distill.common import UserError, cli, file_hash, plugins
+from distill.common import UserError, file_hash, plugins
+from distill.common.settings import as_json
 from distill.game.encoding import ENCODING_VERSION
 from distill.games.schema import SCHEMA_VERSION
 from distill.networks import finding
@@ -22,7 +23,7 @@ def identity(config: Any, free: Sequence[str], **also: Any) -> dict[str, Any]:
     The initial network and the source of a custom arch count by their hashes, and the Keras backend counts, because
     another one draws other random numbers.
     """
-    settings = {name: value for name, value in cli.as_json(config).items() if name not in free}
+    settings = {name: value for name, value in as_json(config).items() if name not in free}
     init = finding.network_file(config.init) if config.init else None
     settings |= {
         "init": file_hash(init) if init else None,

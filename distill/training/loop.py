@@ -69,7 +69,7 @@ def fit(
     state = state or State(planned_steps=_planned_steps(model, training, recipe))
     picks = batching.picks(len(training), recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
     an_epoch = batching.batches_an_epoch(len(training), recipe.batch_size)
-    every = recipe.eval_every or an_epoch
+    every = recipe.length.eval_every or an_epoch
     with Progress(state.planned_steps * size, "boards", done=state.step * size, warm_up=True) as progress:
         while not state.finished:
             began = time.monotonic()
@@ -108,10 +108,10 @@ def fit(
 
 def _planned_steps(model: step.TrainingModel, training: batching.Examples, recipe: Recipe) -> int:
     """Steps of the run: `steps`, or those of all epochs, or as many as fit into `minutes` at the speed measured now."""
-    if recipe.steps is not None:
-        return recipe.steps
-    steps = recipe.epochs * batching.batches_an_epoch(len(training), recipe.batch_size)
-    if recipe.minutes is None:
+    if recipe.length.steps is not None:
+        return recipe.length.steps
+    steps = recipe.length.epochs * batching.batches_an_epoch(len(training), recipe.batch_size)
+    if recipe.length.minutes is None:
         return steps
     speed = step.steps_a_second(model, training, lambda: True)
-    return max(1, min(steps, int(recipe.minutes * 60 * SHARE_OF_MINUTES * speed)))
+    return max(1, min(steps, int(recipe.length.minutes * 60 * SHARE_OF_MINUTES * speed)))

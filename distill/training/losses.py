@@ -42,7 +42,7 @@ def policy_and_value_loss(targets: Mapping[str, Any], outputs: Mapping[str, Any]
 
 def default_loss(recipe: Recipe) -> Loss:
     """`policy_and_value_loss` with the recipe's `value_weight`."""
-    return partial(policy_and_value_loss, value_weight=recipe.value_weight)
+    return partial(policy_and_value_loss, value_weight=recipe.targets.value_weight)
 
 
 def checked(loss: Loss, core: keras.Model, examples: batching.Examples, recipe: Recipe) -> Loss:
@@ -68,15 +68,15 @@ def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str
 
 def blended(policy: Any, vote: Any, value: Any, outcome: Any, recipe: Recipe, with_value: bool) -> dict[str, Any]:
     """Targets from visit shares and vote, (B, A), root value and outcome, (B,), of any array library."""
-    of_visits = {"visits": 1.0, "vote": 0.0, "blend": 0.5}[recipe.target]
-    of_value = {"value": 1.0, "outcome": 0.0}.get(recipe.value_target, 0.5)
+    of_visits = {"visits": 1.0, "vote": 0.0, "blend": 0.5}[recipe.targets.target]
+    of_value = {"value": 1.0, "outcome": 0.0}.get(recipe.targets.value_target, 0.5)
     found = {"logits": of_visits * policy + (1 - of_visits) * vote}
     return found | ({"value": of_value * value + (1 - of_value) * outcome} if with_value else {})
 
 
 def weights(count: NDArray[Any], recipe: Recipe) -> NDArray[np.float32]:
     """float32 (B,), not scaled: weights of boards that occurred `count` (B,) times."""
-    return np.power(count, {"equal": 0.0, "root": 0.5, "count": 1.0}[recipe.count_weights], dtype=np.float32)
+    return np.power(count, {"equal": 0.0, "root": 0.5, "count": 1.0}[recipe.targets.count_weights], dtype=np.float32)
 
 
 def evaluate(

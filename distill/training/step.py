@@ -46,11 +46,11 @@ def make_repeatable(seed: int) -> None:
         say_once("training on an accelerator: another run with the same seed may differ in the last digits")
 
 
-def initial_network(arch: str, init: str | None, value_head: bool, seed: int) -> keras.Model:
+def initial_network(arch: networks.Architecture, init: str | None, value_head: bool, seed: int) -> keras.Model:
     """A new network, or the one that `init` names. Raises UserError for one without the value head that is wanted."""
     make_repeatable(seed)
     if init is None:
-        return networks.build(arch, value_head)
+        return networks.build(arch.name, value_head, **arch.arguments)
     core = saved.load_core(finding.network_file(init))
     if value_head:
         heads.require_value(core, init)

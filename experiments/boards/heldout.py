@@ -13,12 +13,13 @@ project's searches and its own games is graded on boards that others chose.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from distill.common import Progress, UserError, cli, executors, provenance, run_folder
+from distill.common.settings import Seed
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
 from distill.game.encoding import bitboards_of
@@ -46,12 +47,11 @@ CHUNK = 50
 """Games that a process plays at a time."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(BoardsConfig):
     """Make the graded boards of games in which no player of this project took part."""
 
-    games: int = cli.setting(3_000, "games that the boards are taken from")
-    seed: int = cli.setting(20_262, "seed of the games and of the choice among their boards")
+    games: int = Field(3_000, ge=1, description="games that the boards are taken from")
+    seed: Seed = Field(20_262, description="seed of the games and of the choice among their boards")
 
 
 def run(config: Config) -> str:

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import Field, field_validator
 
 from distill.common import Progress, UserError, canonical_json, cli, cores, file_hash, run_folder
 from distill.common.progress import Advance, silent
+from distill.common.settings import CommandLine, Seed, Settings
 from distill.datasets.benchmark import FILES, GRADED_BOARD, GradedBoards
 from distill.datasets.grades import best_scores
 from distill.game.encoding import bitboards
@@ -55,39 +57,35 @@ CHUNK = 512
 """Boards scored at a time."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoardsConfig(cli.Settings):
+class BoardsConfig(Settings):
     """Settings of both makers of graded boards."""
 
-    out: Path = cli.setting(MISSING, "folder to write to; the shipped one is data/benchmark")
-    games: int = cli.setting(1, "games that the boards are taken from")
-    share: float = cli.setting(1.0, "fraction of every set's size, for a quick trial")
-    workers: int = cli.setting(cores(), "processes for games and the solver; does not change the boards")
-    seed: int = cli.setting(0, "seed of the games and of the choice among their boards")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cli.check_within(self, "[1, inf)", "games", "workers")
-        cli.check_seed(self.seed)
-        cli.check_within(self, "(0, 1]", "share")
+    command_line: ClassVar[CommandLine] = CommandLine(flags=("out", "games", "share", "workers", "seed"))
+    out: Path = Field(description="folder to write to; the shipped one is data/benchmark")
+    games: int = Field(1, ge=1, description="games that the boards are taken from")
+    share: float = Field(1.0, gt=0, le=1, description="fraction of every set's size, for a quick trial")
+    workers: int = Field(cores(), ge=1, description="processes for games and the solver; does not change the boards")
+    seed: Seed = Field(0, description="seed of the games and of the choice among their boards")
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the boards."""
         return {"seed": self.seed, "games": self.games, "share": self.share}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(BoardsConfig):
     """Make the graded benchmark boards."""
 
-    network: str | None = cli.setting(None, "a network that plays too, by name or folder; none: no network")
-    games: int = cli.setting(80_000, "games that the boards are taken from")
-    seed: int = cli.setting(20_261, "seed of the games and of the choice among their boards")
+    command_line: ClassVar[CommandLine] = CommandLine(flags=("out", "games", "share", "workers", "seed", "network"))
+    network: str | None = Field(None, description="a network that plays too, by name or folder; none: no network")
+    games: int = Field(80_000, ge=1, description="games that the boards are taken from")
+    seed: Seed = Field(20_261, description="seed of the games and of the choice among their boards")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        known = self.network is None or finding.find(self.network)
-        cli.check(bool(known), "network", self.network, "an existing folder, or the name of a network")
+    @field_validator("network")
+    @classmethod
+    def _is_known(cls, network: str | None) -> str | None:
+        if network is not None and not finding.find(network):
+            raise ValueError("must be an existing folder, or the name of a network")
+        return network
 
 
 def run(config: Config) -> str:

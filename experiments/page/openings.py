@@ -18,12 +18,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from distill.common import DataError, Progress, cli, cores
 from distill.common.files import write_atomically
+from distill.common.settings import CommandLine, Settings
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import (
     BITS_PER_COLUMN,
@@ -48,19 +51,15 @@ STRONG = ("reference/pillar@puct:200", "uct:10000")
 """Searches with and without a network; the book has the mean of their shares of visits."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Config(cli.Settings):
+class Config(Settings):
     """Build the page's opening book."""
 
-    data: Path = cli.setting(GAMES, "folder of finished games")
-    out: Path = cli.setting(Path("distill/web/page/openings.json"), "file to write")
-    plies: int = cli.setting(10, "number of moves from the empty board in the book (at least 1)")
-    least: int = cli.setting(20, "drop positions that fewer games reached (at least 1)")
-    workers: int = cli.setting(cores(), "processes for the solver (at least 1)")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cli.check_within(self, "[1, inf)", "plies", "least", "workers")
+    command_line: ClassVar[CommandLine] = CommandLine(flags=("data", "out", "plies", "least", "workers"))
+    data: Path = Field(GAMES, description="folder of finished games")
+    out: Path = Field(Path("distill/web/page/openings.json"), description="file to write")
+    plies: int = Field(10, ge=1, description="number of moves from the empty board in the book (at least 1)")
+    least: int = Field(20, ge=1, description="drop positions that fewer games reached (at least 1)")
+    workers: int = Field(cores(), ge=1, description="processes for the solver (at least 1)")
 
 
 @dataclass(frozen=True, kw_only=True)

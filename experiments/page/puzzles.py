@@ -20,12 +20,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from distill.common import cli, cores, executors
 from distill.common.files import write_atomically
+from distill.common.settings import CommandLine, Settings
 from distill.datasets import benchmark
 from distill.datasets.benchmark import GradedBoards
 from distill.datasets.canonical import board_keys
@@ -102,12 +105,12 @@ TACTICS: Mapping[str, Belongs] = {
 """Tactic → the boards it takes its puzzles from; the tactics are disjoint."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Config(cli.Settings):
+class Config(Settings):
     """Build the page's puzzles."""
 
-    out: Path = cli.setting(OUT, "file to write")
-    workers: int = cli.setting(cores(), "processes for networks and the solver; does not change the puzzles")
+    command_line: ClassVar[CommandLine] = CommandLine(flags=("out", "workers"))
+    out: Path = Field(OUT, description="file to write")
+    workers: int = Field(cores(), description="processes for networks and the solver; does not change the puzzles")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
 
 from distill.common import cli, run_folder, say
+from distill.common.settings import CommandLine, Seed, Settings
 from distill.datasets import benchmark
 from distill.players import names
 from distill.players.match import openings
@@ -40,36 +42,48 @@ SLOW = ("uct:10000", "pillar@puct:50", "pillar@puct:200", "pillar@puct:800", "pe
 LADDER_PAGE = Path("docs/benchmark.md")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlayersConfig(cli.Settings):
+class PlayersConfig(Settings):
     """Measure players against their neighbours in strength, and write the table of all."""
 
-    players: tuple[str, ...] = cli.setting(LADDER, f"the weakest first: {names.NAMES}", positional=True)
-    games: int = cli.setting(200, "games of each pair, half of them from either side")
-    apart: int = cli.setting(2, "largest distance on the ladder at which two players meet")
-    opening_plies: int = cli.setting(6, "random stones before the players move (1–20)")
-    set: str = cli.setting("heldout", "set of the benchmark whose test half grades the moves")
-    slow: tuple[str, ...] = cli.setting(SLOW, "players graded on fewer boards")
-    slow_boards: int = cli.setting(500, "boards for them")
-    boards: int | None = cli.setting(None, "largest number of boards per player; default: all")
-    seed: int = cli.setting(0, "seed of openings, searches and random moves")
-    out: Path = cli.setting(
-        Path(__file__).with_name("measured"), "folder of the measurements; those of the ladder are tracked"
+    command_line: ClassVar[CommandLine] = CommandLine(
+        words="players",
+        flags=(
+            "games",
+            "apart",
+            "opening_plies",
+            "benchmark_set",
+            "slow",
+            "slow_boards",
+            "boards",
+            "seed",
+            "out",
+            "page",
+        ),
     )
-    page: Path = cli.setting(LADDER_PAGE, "the page that holds the table; a CSV lies beside it")
+    players: tuple[str, ...] = Field(LADDER, title="PLAYER", description=f"the weakest first: {names.NAMES}")
+    games: int = Field(200, ge=2, multiple_of=2, description="games of each pair, half of them from either side")
+    apart: int = Field(2, ge=1, description="largest distance on the ladder at which two players meet")
+    opening_plies: int = Field(6, ge=1, le=20, description="random stones before the players move (1–20)")
+    benchmark_set: str = Field("heldout", description="set of the benchmark whose test half grades the moves")
+    slow: tuple[str, ...] = Field(SLOW, description="players graded on fewer boards")
+    slow_boards: int = Field(500, ge=1, description="boards for them")
+    boards: int | None = Field(None, ge=1, description="largest number of boards per player; default: all")
+    seed: Seed = Field(0, description="seed of openings, searches and random moves")
+    out: Path = Field(
+        Path(__file__).with_name("measured"), description="folder of the measurements; those of the ladder are tracked"
+    )
+    page: Path = Field(LADDER_PAGE, description="the page that holds the table; a CSV lies beside it")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cli.check(self.games >= 2 and self.games % 2 == 0, "games", self.games, "an even number from 2")
-        cli.check_within(self, "[1, 20]", "opening_plies")
-        cli.check_within(self, "[1, inf)", "apart", "slow_boards", "boards")
+    @model_validator(mode="after")
+    def _check_players(self) -> Self:
         if len(self.players) < 2 or len(set(self.players)) < len(self.players):
             raise ValueError("name at least two players, each once")
-        ours = self.players == LADDER or self.page != LADDER_PAGE
-        cli.check(ours, "page", self.page, "another file: that one holds the table of the whole ladder")
+        if self.players != LADDER and self.page == LADDER_PAGE:
+            raise ValueError(f"--page {self.page} must be another file: that one holds the table of the whole ladder")
         for name in self.players:
             names.check(name)
         openings(self.games // 2, self.opening_plies, self.seed)
+        return self
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """The pairs that meet, neighbours first."""
@@ -96,7 +110,7 @@ def run(config: PlayersConfig) -> str:
     player = functools.cache(lambda name: make(name, fast=True))
     with run_folder.locked(config.out):
         rows = _measured(config, player)
-    legend = pages.legend(config.games, config.apart, config.opening_plies, config.set, config.slow_boards)
+    legend = pages.legend(config.games, config.apart, config.opening_plies, config.benchmark_set, config.slow_boards)
     pages.write(config.page, rows, legend)
     print(f"{pages.table(rows)}\n")
     best = rows[0]
@@ -105,7 +119,7 @@ def run(config: PlayersConfig) -> str:
 
 def _measured(config: PlayersConfig, player: Any) -> list[measure.Row]:
     """The rows of the table, the strongest player first."""
-    boards = benchmark.read(half="test", sets=[config.set])
+    boards = benchmark.read(half="test", sets=[config.benchmark_set])
     starts = openings(config.games // 2, config.opening_plies, config.seed)
     times, grades = {}, {}
     for name in config.players:

@@ -18,14 +18,15 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import pandas as pd
+from pydantic import Field
 
 from distill import networks
 from distill.common import UserError, cli, cores, file_hash, read_object, run_folder, say, write_atomically, write_json
+from distill.common.settings import CommandLine, Settings
 from distill.datasets import benchmark
 from distill.evaluation import grading
 from distill.games import reader
@@ -45,26 +46,24 @@ RECORD = "study.json"
 """What this command notes of a finished run, in the run's folder."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyConfig(cli.Settings):
+class StudyConfig(Settings):
     """Train many runs that each change one thing, and compare them."""
 
-    recipe: Path = cli.setting(HERE / "study.toml", "what is compared with what")
-    do: tuple[str, ...] = cli.setting(STEPS, "steps to take: data, train, report")
-    runs: tuple[str, ...] = cli.setting((), "runs of the recipe, by name; none: all of the tier")
-    tier: int = cli.setting(1, "tier of the recipe: how long its runs are, and with how many seeds")
-    half: Literal["dev", "test"] = cli.setting("dev", "half of the benchmark: dev for choices, test for headlines")
-    boards: int | None = cli.setting(None, "boards of each set at most; none takes all")
-    data: Path = cli.setting(Path("data/study"), "folder of the games that the recipe asks for")
-    out: Path = cli.setting(Path("models/study"), "folder of the runs")
-    page: Path = cli.setting(Path("models/study/study.md"), "the page; table and pictures lie beside it")
-    workers: int = cli.setting(cores(), "processes for the searches that runs are measured by")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        unknown = [step for step in self.do if step not in STEPS]
-        cli.check(not unknown and len(self.do) > 0, "do", " ".join(self.do), f"some of {', '.join(STEPS)}")
-        cli.check_within(self, "[1, inf)", "boards", "workers")
+    command_line: ClassVar[CommandLine] = CommandLine(
+        flags=("recipe", "do", "runs", "tier", "half", "boards", "data", "out", "page", "workers")
+    )
+    recipe: Path = Field(HERE / "study.toml", description="what is compared with what")
+    do: tuple[Step, ...] = Field(STEPS, min_length=1, description="steps to take: data, train, report")
+    runs: tuple[str, ...] = Field((), description="runs of the recipe, by name; none: all of the tier")
+    tier: int = Field(1, description="tier of the recipe: how long its runs are, and with how many seeds")
+    half: Literal["dev", "test"] = Field(
+        "dev", description="half of the benchmark: dev for choices, test for headlines"
+    )
+    boards: int | None = Field(None, ge=1, description="boards of each set at most; none takes all")
+    data: Path = Field(Path("data/study"), description="folder of the games that the recipe asks for")
+    out: Path = Field(Path("models/study"), description="folder of the runs")
+    page: Path = Field(Path("models/study/study.md"), description="the page; table and pictures lie beside it")
+    workers: int = Field(cores(), ge=1, description="processes for the searches that runs are measured by")
 
 
 PRESETS: cli.Presets = {
@@ -148,7 +147,7 @@ Ending = Literal["done", "left out", "failed"]
 def _flags(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) -> list[str]:
     """What a run is trained with."""
     settings = plan.runs[name]
-    flags = ["--seed", str(seed), *shlex.split(tier.train), *shlex.split(settings.train)]
+    flags = ["--set", f"seed={seed}", *shlex.split(tier.train), *shlex.split(settings.train)]
     flags += ["--steps", str(tier.steps[name])] if name in tier.steps else []
     return [*flags, "--data", str(_folder(config, plan, settings.data)), "--out", str(_run_folder(config, name, seed))]
 

@@ -37,12 +37,12 @@ SHARED_HIDDEN = 884
 """Widths of hidden layers that make up for a read-out that sees fewer features, so that sizes are equal."""
 
 
-def build(name: str, value_head: bool = False) -> keras.Model:
+def build(name: str, value_head: bool = False, **arguments: Any) -> keras.Model:
     """`networks.build` that knows the study's shapes and candidates as well."""
     if name in CANDIDATES:
         return candidates.build(name, value_head)
     if name not in SHAPES:
-        return networks.build(name, value_head)
+        return networks.build(name, value_head, **arguments)
     if name == "flat":
         return _flat(value_head)
     if name == "transformer-columns":

@@ -7,8 +7,9 @@ python -m experiments.study.train --arch column-threats --data data/games --out 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pydantic import Field
 
 from distill import networks, train
 from distill.common import cli
@@ -21,11 +22,14 @@ WATCHED = 5000
 """Boards of a set, at most, on which a network is graded at such a look: `midgame` has as many in its dev half."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class StudyTrainConfig(train.TrainConfig):
     """Train a network or a shape of the study on finished games."""
 
-    arch: str = cli.setting("cnn", f"{networks.ARCH_HELP}; or a shape or candidate of the study")
+    arch: networks.Architecture = Field(
+        networks.Architecture(),
+        title="NETWORK",
+        description=f"{networks.ARCH_HELP}; or a shape or candidate of the study",
+    )
 
     def knows(self, arch: str) -> bool:
         """Whether an arch can be trained."""

@@ -8,7 +8,6 @@
 - `evaluate --cluster` shares long searches, with the same moves.
 """
 
-import dataclasses
 import hashlib
 import os
 import signal
@@ -51,7 +50,7 @@ def network(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def flags(network):
-    words = ["--games-only", "--init", str(network), "--games", "10", "--shard-games", "2", "--simulations", "6"]
+    words = ["--games-only", "--init", str(network), "--games", "10", "--set", "shard_games=2", "--simulations", "6"]
     return [*words, "--out"]
 
 
@@ -143,7 +142,7 @@ def test_a_shard_that_kills_every_worker_is_named_and_all_others_are_made(
     assert shard_hashes(tmp_path) == shard_hashes(alone)
 
 
-SMOKE = ["--preset", "smoke", "--eval-boards", "5", "--iterations", "2"]
+SMOKE = ["--preset", "smoke", "--set", "eval_boards=5", "--iterations", "2"]
 
 
 def test_a_run_plays_and_meets_its_champion_there(network, tmp_path, cluster, eagerly, monkeypatch):
@@ -167,13 +166,24 @@ def test_a_plan_is_made_by_measuring_the_cluster_and_followed_there(
     monkeypatch.setattr(run_files, "report", lambda *_: None)
     step = plan.Step(games=4, root="puct", simulations=4, noise_fraction=0.0, steps=2)
     small = plan.Plan(
-        minutes=1, workers=2, teacher_games=4, measured={}, iterations=(step, step, dataclasses.replace(step, games=0))
+        minutes=1, workers=2, teacher_games=4, measured={}, iterations=(step, step, step.replace(games=0))
     )
     made: list[plan.Plan] = []
     make = plan.make
     monkeypatch.setattr(plan, "make", lambda *given: made.append(make(*given)) or small)
-    words = ["--preset", "hour", "--eval-boards", "5", "--shard-games", "2", "--batch-size", "16", "--minutes", "6"]
-    words += ["--precision", "float32", "--teacher-simulations", "20", "--init", str(network)]
+    words = [
+        "--preset",
+        "hour",
+        "--set",
+        "eval_boards=5",
+        "--set",
+        "shard_games=2",
+        "--set",
+        "batch_size=16",
+        "--minutes",
+        "6",
+    ]
+    words += ["--set", "precision=float32", "--set", "teacher_simulations=20", "--init", str(network)]
     assert selfplay.main([*words, "--cluster", cluster.scheduler_address, "--out", str(tmp_path / "there")]) == 0
     assert made[0].workers == 2
     assert min(vars(made[0].measured).values()) > 0

@@ -17,17 +17,18 @@ from distill.alphazero import plan, schedule
 from distill.alphazero.presets import PRESETS, REINFORCE_PRESETS
 from distill.alphazero.settings import ReinforceConfig, SelfPlayConfig
 from distill.common import UserError, cli
+from distill.common.settings import build
 from distill.networks import precision as precision_module
 
 HOUR: dict[str, Any] = {**PRESETS["hour"].values, "precision": "float32"}
 
 
-ROWS = plan.rows_per_game(SelfPlayConfig(**HOUR))
+ROWS = plan.rows_per_game(build(SelfPlayConfig, HOUR))
 
 
 def made(minutes: float, **changes: Any) -> plan.Plan:
     """A plan at speeds such as two cores of 2026 have."""
-    return plan.planned(SelfPlayConfig(**HOUR | changes | {"minutes": minutes}), 1, 200.0, 12_000.0, 10.0)
+    return plan.planned(build(SelfPlayConfig, HOUR | changes | {"minutes": minutes}), 1, 200.0, 12_000.0, 10.0)
 
 
 @pytest.mark.parametrize("minutes", [6, 20, 60, 480])
@@ -35,7 +36,7 @@ def test_a_plan_fills_its_minutes(minutes):
     found = made(minutes)
     learning = found.steps / 10
     assert 0.8 * 60 * minutes < learning < 60 * minutes
-    rows = plan.rows_per_game(SelfPlayConfig(**HOUR))
+    rows = plan.rows_per_game(build(SelfPlayConfig, HOUR))
     for step in found.iterations[1:-1]:
         playing = step.games * rows * step.simulations / (12_000 * plan.speed_of(step.root, step.simulations))
         assert playing == pytest.approx(step.steps / 10, rel=0.35)  # games come in whole shards
@@ -49,7 +50,7 @@ def test_its_searches_grow_and_its_last_iteration_only_learns():
     found = made(60, stages=stages)
     searches = [(step.root, step.simulations, step.noise_fraction) for step in found.iterations]
     assert searches == [("gumbel", 16, 0.25)] * 10 + [("puct", 100, 0.0)] * 10
-    last = schedule.Schedule(config=SelfPlayConfig(**HOUR), plan=found).iteration(20).settings
+    last = schedule.Schedule(config=build(SelfPlayConfig, HOUR), plan=found).iteration(20).settings.search
     assert (last.root, last.simulations, last.noise_fraction) == ("puct", 100, 0.0)
     assert [step.games > 0 for step in found.iterations] == [True] * 19 + [False]
     assert made(480).steps > 7 * found.steps
@@ -84,11 +85,11 @@ def test_planning_again_changes_no_learning_rate_of_earlier_iterations():
     after = plan.replanned(before, 5, 15.0, 60.0, 0.0, 55.0)
     assert after.iterations[:4] == before.iterations[:4]
     assert after.iterations[4].steps < before.iterations[4].steps
-    config = SelfPlayConfig(**HOUR)
+    config = build(SelfPlayConfig, HOUR)
     early = [schedule.Schedule(config=config, plan=each).iteration(3).learning_rate(7) for each in (before, after)]
     assert early[0] == early[1]
     last = schedule.Schedule(config=config, plan=after).iteration(len(after.iterations))
-    assert 0 < last.learning_rate(last.steps - 1) < 1e-4 * config.lr
+    assert 0 < last.learning_rate(last.steps - 1) < 1e-4 * config.learning.lr
 
 
 def test_a_plan_is_read_as_it_was_stored(tmp_path):
@@ -101,14 +102,14 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path):
     whole = json.loads((tmp_path / "plan.json").read_text())
     step = whole["iterations"][0]
     for changed, problem in [
-        ({"iterations": []}, r"iterations \[\] must be one or more"),
-        ({"iterations": None}, "not iterable"),
-        ({"minutes": None}, "minutes None must be a number"),
-        ({"workers": 0}, "workers 0 must be at least 1"),
-        ({"iterations": [step | {"root": "foo"}]}, "root foo must be one of puct, gumbel"),
-        ({"iterations": [step | {"games": 6.5}]}, "games 6.5 must be a whole number"),
-        ({"iterations": [step | {"simulations": 0}]}, "simulations 0 must be"),
-        ({"iterations": [step | {"colour": 1}]}, "unexpected keyword argument 'colour'"),
+        ({"iterations": []}, "iterations  must have at least 1 item"),
+        ({"iterations": None}, "iterations None must be a valid list"),
+        ({"minutes": None}, "minutes None must be a valid number"),
+        ({"workers": 0}, "workers 0 must be greater than or equal to 1"),
+        ({"iterations": [step | {"root": "foo"}]}, "iterations foo must be 'puct' or 'gumbel'"),
+        ({"iterations": [step | {"games": 6.5}]}, "iterations 6.5 must be a valid integer"),
+        ({"iterations": [step | {"simulations": 0}]}, "iterations 0 must be"),
+        ({"iterations": [step | {"colour": 1}]}, "Extra inputs are not permitted"),
     ]:
         (tmp_path / "plan.json").write_text(json.dumps(whole | changed))
         with pytest.raises(UserError, match=rf"plan\.json: not a plan of a run \(.*{problem}"):
@@ -127,6 +128,9 @@ def test_a_preset_calculates_as_the_processor_does_it_quickly(tmp_path, monkeypa
         (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
     monkeypatch.setattr(precision_module, "PROCESSOR", tmp_path / "cpuinfo")
     for preset in ("hour", "night"):
-        assert cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS).precision == precision
+        assert cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS).machine.precision == precision
     assert cli.parse(ReinforceConfig, ["--preset", "steady"], REINFORCE_PRESETS).precision == precision
-    assert cli.parse(SelfPlayConfig, ["--preset", "hour", "--precision", "bfloat16"], PRESETS).precision == "bfloat16"
+    assert (
+        cli.parse(SelfPlayConfig, ["--preset", "hour", "--set", "precision=bfloat16"], PRESETS).machine.precision
+        == "bfloat16"
+    )

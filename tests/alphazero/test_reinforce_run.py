@@ -6,8 +6,6 @@
 - a run killed at any point ends with the weights, the opponents and the curve of an uninterrupted one.
 """
 
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
@@ -18,6 +16,7 @@ from distill.alphazero.presets import REINFORCE_PRESETS
 from distill.alphazero.reinforce import LEARNER
 from distill.alphazero.settings import ReinforceConfig
 from distill.common import UserError
+from distill.common.settings import build
 from distill.game import encoding, rules
 from distill.networks import saved
 from distill.players.match import play_games, results_of
@@ -26,7 +25,10 @@ from distill.players.network import NetworkPlayer
 from distill.players.player import seeds_for
 from distill.training import checkpoint, history, policy_gradient, step
 
-TINY = ReinforceConfig(steps=4, games=6, gate_games=6, eval_every=2, eval_games=4, baseline="none", seed=5)
+TINY = build(
+    ReinforceConfig,
+    {"steps": 4, "games": 6, "gate_games": 6, "eval_every": 2, "eval_games": 4, "baseline": "none", "seed": 5},
+)
 
 
 NO_GAMES = {"games": 0, "punisher_won": 0.0, "random_won": 0.0, "score": 0.0, "entropy": 0.0}
@@ -56,13 +58,18 @@ def test_the_learners_moves_are_those_of_its_side_with_the_result_for_that_side(
 
 
 def test_the_published_learning_rates_and_entropy_weights_are_passed_through():
-    config = ReinforceConfig(**REINFORCE_PRESETS["published"].values)
-    rates = [policy_gradient.stepwise(config.lr, done / 300) for done in range(300)]
+    config = build(ReinforceConfig, REINFORCE_PRESETS["published"].values)
+    rates = [policy_gradient.stepwise(config.learning.lr, done / 300) for done in range(300)]
     assert rates == [1e-3] * 100 + [1e-4] * 100 + [1e-5] * 100
-    assert policy_gradient.linear(*config.entropy, 0.0) == 0.05
-    assert policy_gradient.linear(*config.entropy, 0.5) == pytest.approx(0.04)
-    assert policy_gradient.linear(*config.entropy, 1.0) == pytest.approx(0.03)
-    assert (config.arch, config.gate, config.gate_rule, config.baseline) == ("mk4", 0.52, "mean", "none")
+    assert policy_gradient.linear(*config.learning.entropy, 0.0) == 0.05
+    assert policy_gradient.linear(*config.learning.entropy, 0.5) == pytest.approx(0.04)
+    assert policy_gradient.linear(*config.learning.entropy, 1.0) == pytest.approx(0.03)
+    assert (config.arch, config.opponents.gate, config.opponents.gate_rule, config.learning.baseline) == (
+        "mk4",
+        0.52,
+        "mean",
+        "none",
+    )
 
 
 def test_the_checkpoint_is_replaced_at_the_end_of_a_window_that_shows_the_learner_above_it(
@@ -73,7 +80,7 @@ def test_the_checkpoint_is_replaced_at_the_end_of_a_window_that_shows_the_learne
     monkeypatch.setattr(reinforce, "results_of", lambda *_: 2 * np.array(next(batches)) - 1)
     monkeypatch.setattr(reinforce, "evaluate", lambda _predict, _config, state, _means: state.curve.append(NO_GAMES))
     monkeypatch.setattr(policy_gradient.WithOpponents, "replace_opponent", lambda _, number: copies.append(number))
-    config = dataclasses.replace(TINY, gate_games=12, steps=5)  # windows of two batches
+    config = build(ReinforceConfig, dict(TINY), {"gate_games": 12, "steps": 5})  # windows of two batches
     state = trained(tmp_path, config)[1]
     # 0 and 1 make 50 %; the second 1 and the third are a window of their own, though a running mean had passed before.
     assert state.replaced == 1
@@ -105,14 +112,14 @@ def trained(folder, config=TINY):
     step.make_repeatable(config.seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history, "write", lambda *_, **__: None)  # to draw the curves takes longer than the steps
-        state = reinforce.train(tiny_network(config.baseline == "value"), config, folder)
+        state = reinforce.train(tiny_network(config.learning.baseline == "value"), config, folder)
     return checkpoint.load(folder)[0], state
 
 
 def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterrupted_one(tmp_path):
     """Of the tiny network, which replaces its opponents, and whose average is kept."""
-    changes = {"gate": 0.05, "gate_games": 18, "lr": (1e-2, 1e-3), "opponents": 2, "ema": 0.5}
-    config = dataclasses.replace(TINY, **changes)  # a window ends inside an interval
+    changes = {"gate": 0.05, "gate_games": 18, "lr": (1e-2, 1e-3), "opponents.number": 2, "ema": 0.5}
+    config = build(ReinforceConfig, dict(TINY), changes)  # a window ends inside an interval
     expected, state = trained(tmp_path / "whole", config)
     assert state.replaced > 0
     for module, name, last_call in (
@@ -132,6 +139,6 @@ def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterru
 
 def test_a_loss_that_is_not_finite_ends_the_run_with_one_line(tmp_path, eagerly):
     with pytest.raises(UserError, match="steps: learner: returned a policy that does not sum to 1 on") as caught:
-        trained(tmp_path, dataclasses.replace(TINY, lr=(1e30,)))
+        trained(tmp_path, build(ReinforceConfig, dict(TINY), {"lr": (1e30,)}))
     assert "\n" not in str(caught.value)
     assert "start from scratch with --restart and a smaller --lr" in str(caught.value)

@@ -21,10 +21,11 @@ from distill import evaluate
 from distill.common import file_hash, provenance, run_folder
 from distill.evaluation import grading, report
 from distill.games import reader, runs
+from distill.mcts.settings import UctSettings
 from distill.players.names import make
 
 QUICK = ["--workers", "1", "--boards", "6"]
-IDENTITY = runs.identity(runs.RunSettings(simulations=200))
+IDENTITY = runs.identity(runs.RunSettings(search=UctSettings(simulations=200)))
 
 
 def run(words: list[str], out: Path) -> dict[str, Any]:

@@ -245,7 +245,7 @@ def test_a_missing_extra_is_one_line_before_anything_is_written(exported, compla
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnx" else find(name))
     card = (exported / "saved_model" / "README.md").stat()
-    line = complaint(export, exported, "--formats", "savedmodel,onnx")
+    line = complaint(export, exported, "--formats", "savedmodel", "onnx")
     assert line == f"distill export: the format onnx needs onnx; to install it: {provenance.install_line('onnx')}"
     assert (exported / "saved_model" / "README.md").stat() == card
 

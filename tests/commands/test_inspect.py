@@ -84,7 +84,7 @@ def test_games_of_the_teacher_and_the_shipped_ones_pass(sound, capsys):
     assert lines(provenance.ROOT / "data" / "reference" / "validation") == []
 
 
-@pytest.mark.parametrize("flags", [["--mcts-solver"], ["--votes", "1"], ["--noise-at", "move"]])
+@pytest.mark.parametrize("flags", [["--set", "search.mcts_solver=on"], ["--votes", "1"], ["--noise-at", "move"]])
 def test_games_of_other_searches_pass(flags, tmp_path):
     assert generate.main([*SMALL, *flags, "--simulations", "150", "--out", str(tmp_path)]) == 0
     assert lines(tmp_path) == []

@@ -17,24 +17,25 @@ arena random -> at least two players
 arena random nobody -> player 'nobody' is unknown
 arena random random -> named twice
 arena pillar pillar/ -> named twice
-arena random punisher --games 3 -> --games 3 must be an even number from 2
-arena random punisher --seed -1 -> --seed -1 must be from 0 to 2^64 - 1
+arena random punisher --games 3 -> --games 3 must be a multiple of 2
+arena random punisher --seed -1 -> --seed -1 must be greater than or equal to 0
 arena random punisher --opening-plies 1 -> openings of 1 plies, 100 are needed
 evaluate -> name a player
 evaluate nobody -> player 'nobody' is unknown
 evaluate random random -> named twice
 evaluate uct:x -> uct:N needs a whole number
-evaluate random --boards 0 -> --boards 0 must be at least 1
+evaluate random --boards 0 -> --boards 0 must be greater than or equal to 1
 evaluate random ROOT/data/reference/labels-200 -> name a network besides a folder of games
-evaluate random --half both -> --half both must be one of
+evaluate random --half both -> --half both must be 'dev' or 'test'
 export -> needs a model
 export a b --out c -> --out c must be left out with several models
 export a --web c --out d -> --out d must be left out with --web
 export a --formats onyx -> --formats onyx must be of savedmodel, litert, onnx, litert-int8, onnx-int8
 export a --formats '' -> --formats  must be of savedmodel
+export a --formats -> --formats  must be of savedmodel
 generate --games 0 -> --games 0
 generate --simulations 0 -> --simulations 0
-generate --mcts-solver --simulations 250001 -> --simulations 250001 must be at most 250,000 with --mcts-solver
+generate --set search.mcts_solver=on --simulations 250001 -> simulations 250001 must be at most 250,000 with mcts_solver
 generate --workers 0 -> --workers 0
 generate --noise-fraction 1.5 -> --noise-fraction 1.5
 generate --out ' ' -> --out
@@ -47,53 +48,53 @@ inspect --lines 0 -> --lines 0 must be at least 1
 play random --moves 48 -> --moves 48: move 2 is '8', not a column from 1 to 7
 play random --moves 4444444 -> --moves 4444444: move 7 falls into column 4, which is full
 play random --moves '1. 4 4 3. 5' -> --moves 1. 4 4 3. 5: move number 3. comes where 2. is expected
-play random uct:5 -> one machine, not 2: random uct:5
+play random uct:5 -> unrecognized arguments: uct:5
 play nobody -> player 'nobody' is unknown
 play uct:0 -> whole number of simulations
-prepare --validation-fraction 1 -> --validation-fraction 1.0 must be
+prepare --validation-fraction 1 -> --validation-fraction 1 must be less than 1
 prepare --validation-fraction some -> --validation-fraction
 prepare --data -> --data
 prepare --unknown -> --unknown
 reinforce --arch gpt -> --arch gpt must be one of
-reinforce --games 7 -> --games 7 must be an even number from 2
-reinforce --lr -> --lr  must be one number or more
-reinforce --lr 1e-3 0 -> --lr 0.0 must be above 0
+reinforce --games 7 -> --games 7 must be a multiple of 2
+reinforce --lr -> --lr  must have at least 1 item
+reinforce --lr 1e-3 0 -> --lr 0 must be greater than 0
 reinforce --entropy 0.1 -> --entropy: expected 2 arguments
-reinforce --entropy 0.1 -1 -> --entropy -1.0 must be at least 0
-reinforce --gate 1.2 -> --gate 1.2 must be above 0 and at most 1
+reinforce --entropy 0.1 -1 -> --entropy -1 must be greater than or equal to 0
+reinforce --set gate=1.2 -> --set opponents.gate 1.2 must be less than or equal to 1
 reinforce --arch cnn --init models/pillar -> --arch and --init exclude each other
-reinforce --games 6 --opponents 4 -> --opponents 4 must be from 1 to 3, with --games 6
+reinforce --games 6 --set opponents.number=4 -> opponents.number 4 must be at most 3 with --games 6
 selfplay --games-only -> --games-only needs --init
-selfplay --gate 1 -> --gate 1.0 must be between 0 and 1
-selfplay --arena-games 3 -> --arena-games 3 must be an even number
-selfplay --arena-plies 1 -> there are only about 4 openings
-selfplay --replay-rows 0 -> --replay-rows 0 must be at least 1
-selfplay --opening-moves 3 1 -> --opening-moves 3 1
+selfplay --gate 1 -> --gate 1 must be less than 1
+selfplay --set arena.games=3 -> --set arena.games 3 must be a multiple of 2
+selfplay --set arena.plies=1 -> there are only about 4 openings
+selfplay --set replay.rows=0 -> --set replay.rows 0 must be greater than or equal to 1
+selfplay --set opening_moves=[3,1] -> --set opening_moves 3 1 must be two numbers
 selfplay --simulations 0 -> --simulations 0
-selfplay --simulations 20000 -> --simulations 20000 must be from 1 to 16,384
-selfplay --dirichlet-alpha 0 -> --dirichlet-alpha 0.0
-selfplay --sampling-plies 43 -> --sampling-plies 43 must be from 0 to 42
-selfplay --seed -1 -> --seed -1 must be from 0 to 2^64 - 1
-reinforce --seed 18446744073709551616 -> --seed 18446744073709551616 must be from 0 to 2^64 - 1
-train --seed 18446744073709551616 -> --seed 18446744073709551616 must be from 0 to 2^64 - 1
-selfplay --minutes -1 -> --minutes -1.0 must be above 0
-selfplay --plan plan.json -> --plan and stages need --teacher-share, which makes a plan
-selfplay --teacher-share 0.1 --gate none -> --teacher-share needs --minutes, or the --plan of another run
-selfplay --teacher-share 0.1 --minutes 9 -> --teacher-share goes with --gate none
-selfplay --ema 1 -> --ema 1.0 must be at least 0 and below 1
-serve --port 65536 -> --port 65536 must be from 0 to 65535
-serve --max-simulations 0 -> --max-simulations 0 must be from 1 to 1,000,000
+selfplay --simulations 20000 -> --simulations 20000 must be less than or equal to 16384
+selfplay --set dirichlet_alpha=0 -> --set search.dirichlet_alpha 0 must be greater than 0
+selfplay --set search.sampling_plies=43 -> --set search.sampling_plies 43 must be less than or equal to 42
+selfplay --seed -1 -> --seed -1 must be greater than or equal to 0
+reinforce --seed 18446744073709551616 -> --seed 18446744073709551616 must be less than 18446744073709551616
+train --set seed=18446744073709551616 -> --set learning.seed 18446744073709551616 must be less than 18446744073709551616
+selfplay --minutes -1 -> --minutes -1 must be greater than 0
+selfplay --plan plan.json -> --plan and stages need teacher_share, which makes a plan
+selfplay --set teacher_share=0.1 --gate none -> teacher_share needs --minutes, or the --plan of another run
+selfplay --set teacher_share=0.1 --minutes 9 -> teacher_share goes with --gate none
+selfplay --set ema=1 -> --set learning.ema 1 must be less than 1
+serve --port 65536 -> --port 65536 must be less than or equal to 65535
+serve --max-simulations 0 -> --max-simulations 0 must be greater than or equal to 1
 serve --host everywhere -> must be an IP address
-serve --allow-host example.org:80 -> --allow-host example.org:80 must be names without scheme or port
+serve --allow-host example.org:80 -> --allow-host example.org:80 must be a name without scheme or port
 serve --players nobody -> --players nobody must be module:object
 train --arch gpt -> --arch gpt must be one of
-train --batch-size -3 -> --batch-size -3 must be at least 1
+train --batch-size -3 -> --batch-size -3 must be greater than or equal to 1
 train --steps 9 --minutes 1 -> --steps 9 must be left out with --minutes
-train --dropout 1 -> --dropout 1.0 must be at least 0 and below 1
-train --arch pillar --dropout 0.1 -> --dropout 0.1 must be left out for pillar
-train --interpolate 0.5 -> --interpolate 0.5 must be 0 without --init
-train --arch resnet --value-target none -> resnet, which always has a value head
-walk -> name one player: beginner, casual
+train --set dropout=1 -> --set learning.dropout 1 must be less than 1
+train --arch pillar --set dropout=0.1 -> dropout 0.1 must be left out for pillar
+train --set interpolate=0.5 -> interpolate 0.5 must be 0 without --init
+train --arch resnet --value-target none -> --value-target none does not fit resnet, which always has a value head
+walk -> needs PLAYER
 """
 
 
@@ -112,10 +113,10 @@ SEARCH = {"root": "puct", "simulations": 9, "noise_fraction": 0}
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
-        ({"lr_schedule": [{"start": 50}]}, "a list of rows with start, lr"),
-        ({"lr_schedule": [{"start": 5, "lr": -1}]}, "lr -1.0 must be above 0"),
-        ({"stages": [{"start": 3, **SEARCH}]}, "start 3.0 must be from 0 to 1"),
-        ({"stages": [{"start": 0, **SEARCH, "simulations": 0}]}, "--simulations 0"),
+        ({"lr_schedule": [{"start": 50}]}, "--set learning.lr_schedule"),
+        ({"lr_schedule": [{"start": 5, "lr": -1}]}, "--set learning.lr_schedule -1 must be greater than 0"),
+        ({"stages": [{"start": 3, **SEARCH}]}, "--set schedule.stages 3 must be less than or equal to 1"),
+        ({"stages": [{"start": 0, **SEARCH, "simulations": 0}]}, "--set schedule.stages 0 must be"),
     ],
 )
 def test_a_wrong_table_in_a_config_file_is_named(table, problem, tmp_path, complaint):

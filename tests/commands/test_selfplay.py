@@ -23,12 +23,13 @@ from distill.alphazero import grades, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, cli, run_folder
+from distill.common.settings import build
 from distill.games import reader
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
 from distill.training import continual
 
-SMOKE = ["--preset", "smoke", "--eval-boards", "5"]
+SMOKE = ["--preset", "smoke", "--set", "eval_boards=5"]
 
 
 def weights(path: Path) -> list[Any]:
@@ -115,7 +116,7 @@ def identities(out: Path) -> list[dict[str, Any]]:
 
 
 def test_without_a_gate_every_candidate_is_taken(tmp_path, quick):
-    command = [*SMOKE, "--gate", "none", "--double-noise-iterations", "1", "--out", str(tmp_path), "--iterations"]
+    command = [*SMOKE, "--gate", "none", "--set", "double_noise_iterations=1", "--out", str(tmp_path), "--iterations"]
     assert selfplay.main([*command, "1"]) == 0
     (tmp_path / "initial.keras").unlink()  # which nothing asks for any more
     assert selfplay.main([*command, "2"]) == 0
@@ -189,14 +190,14 @@ def test_games_only_plays_with_the_network_as_it_is(tmp_path, small_networks, mo
         patch.setattr(selfplay, "check_workers", Mock(side_effect=UserError("/dev/shm: no space")))
         assert selfplay.main([*command, str(tmp_path / "games"), "--games", "9"]) == 1
     assert record.read_bytes() == of_six
-    assert selfplay.main([*command, str(tmp_path / "games"), "--games", "9", "--lanes", "2"]) == 0
+    assert selfplay.main([*command, str(tmp_path / "games"), "--games", "9", "--set", "lanes=2"]) == 0
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 9
     before = shard_hashes(tmp_path / "games"), run_folder.result_of(tmp_path / "games")
     capsys.readouterr()
     assert selfplay.main([*command, str(tmp_path / "games"), "--games", "7"]) == 0
     assert "finished before: 9 games" in capsys.readouterr().out, "fewer never take any away"
     change_record(tmp_path / "games", lambda record: record.update(result=None))  # as an extension cut off at its end
-    assert selfplay.main([*command, str(tmp_path / "games"), "--games", "7", "--lanes", "2"]) == 0
+    assert selfplay.main([*command, str(tmp_path / "games"), "--games", "7", "--set", "lanes=2"]) == 0
     assert "9 games" in capsys.readouterr().out
     assert (shard_hashes(tmp_path / "games"), run_folder.result_of(tmp_path / "games")) == before
 
@@ -236,13 +237,13 @@ def test_a_run_is_the_same_whatever_processes_play_it(tmp_path, quick):
 
 PUBLISHED: dict[str, dict[str, Any]] = {
     "connect-4-ai-1": {"sampling_plies": 12, "simulations": 200, "games": 4, "dirichlet_alpha": 0.4}
-    | {"noise_fraction": 0.2, "epochs": 3, "batch_size": 32, "train_boards": 256, "replay_games": 16}
+    | {"noise_fraction": 0.2, "epochs": 3, "batch_size": 32, "replay.boards": 256, "replay.games": 16}
     | {"iterations": 1080},
     "connect-4-ai-2": {"sampling_plies": 10, "simulations": 110, "games": 16, "dirichlet_alpha": 0.3}
-    | {"noise_fraction": 0.25, "epochs": 20, "batch_size": 32, "train_boards": 480, "replay_games": 48}
+    | {"noise_fraction": 0.25, "epochs": 20, "batch_size": 32, "replay.boards": 480, "replay.games": 48}
     | {"double_noise_iterations": 100},
     "connect4-zero": {"exploration": 1.5, "sampling_plies": 10, "noise_fraction": 0.25, "dirichlet_alpha": 0.3}
-    | {"arch": "resnet", "replay_rows": 200_000, "gate": 0.55, "arena_games": 100},
+    | {"arch": "resnet", "replay.rows": 200_000, "gate": 0.55, "arena.games": 100},
 }
 
 
@@ -250,7 +251,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 def test_every_preset_is_a_config_and_has_the_published_values(preset):
     config = cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS)
     published = PUBLISHED.get(preset, {})
-    assert {name: getattr(config, name) for name in published} == published
+    assert build(SelfPlayConfig, dict(config), published) == config
     if preset == "connect-4-ai-2":
         rates = [config.learning_rate(iteration) for iteration in (1, 49, 50, 150, 250, 2000)]
         assert rates == [0.2, 0.2, 2e-2, 2e-3, 2e-4, 2e-4]

@@ -42,7 +42,7 @@ def no_visits(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> RawRows:
     folder = tmp_path_factory.mktemp("games") / "run"
-    write_games(folder, make_games(4, seed=1), identity=runs.identity(runs.RunSettings(simulations=30, seed=1)))
+    write_games(folder, make_games(4, seed=1), identity=runs.identity(runs.RunSettings(search=SETTINGS, seed=1)))
     return reader.raw_rows([folder], None, 0.0)
 
 

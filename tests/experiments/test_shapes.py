@@ -61,7 +61,7 @@ def test_a_mirrored_board_gets_mirrored_outputs_from_all_but_the_flat_shape(shap
 @pytest.mark.parametrize("shape", [*SHAPES, *CANDIDATES])
 def test_the_studys_own_command_takes_a_shape_that_train_does_not_list(shape, capsys):
     flags = ["--arch", shape]
-    assert cli.parse(study_train.StudyTrainConfig, flags, train.PRESETS).arch == shape
+    assert cli.parse(study_train.StudyTrainConfig, flags, train.PRESETS).arch.name == shape
     with pytest.raises(SystemExit):
         cli.parse(train.TrainConfig, flags, train.PRESETS)
     assert f"--arch {shape} must be one of" in capsys.readouterr().err

@@ -48,7 +48,7 @@ against = "baseline"
 [runs.vote]
 change = "votes"
 data = "games"
-train = "--target vote"
+train = "--set target=vote"
 against = "baseline"
 confounded = "nothing known"
 [runs.lost]
@@ -102,8 +102,10 @@ def test_a_shipped_recipe_uses_flags_that_exist(path):
             assert cli.parse(generate.GenerateConfig, words, generate.PRESETS).games == data.games
     for tier in plan.tier.values():
         for name in tier.runs or plan.runs:
-            words = ["--seed", "3", *shlex.split(tier.train), *shlex.split(plan.runs[name].train)]
-            assert cli.parse(study_train.StudyTrainConfig, words, train.PRESETS).seed == (1 if name == "seed" else 3)
+            words = ["--set", "seed=3", *shlex.split(tier.train), *shlex.split(plan.runs[name].train)]
+            assert cli.parse(study_train.StudyTrainConfig, words, train.PRESETS).learning.seed == (
+                1 if name == "seed" else 3
+            )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,8 @@ def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
     assert run() == 0
     assert [call[0] for call in calls] == ["experiments.study.train"] * 6
     assert calls[5] == shlex.split(
-        "experiments.study.train --seed 1 --steps 20 --target vote --data games --out models/study/tier1/vote-seed1"
+        "experiments.study.train --set seed=1 --steps 20 --set target=vote --data games "
+        "--out models/study/tier1/vote-seed1"
     )
     said = capsys.readouterr()
     assert "lost left out: absent holds no finished games" in said.err
@@ -180,7 +183,8 @@ def test_runs_that_changed_are_trained_again_and_failed_and_locked_ones_are_name
         assert run("--do", "train", "--runs", "few") == 0
     assert f"few left out: another process trains in {folder}" in capsys.readouterr().err
     command = study._command
-    monkeypatch.setattr(study, "_command", lambda of, flags, *fds: 1 if "vote" in flags else command(of, flags, *fds))
+    fails = "target=vote"
+    monkeypatch.setattr(study, "_command", lambda of, flags, *fds: 1 if fails in flags else command(of, flags, *fds))
     recipe.write_text(SMALL)
     assert run() == 1
     assert ": vote (seed 0), vote (seed 1)" in capsys.readouterr().err

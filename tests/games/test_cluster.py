@@ -9,7 +9,6 @@
 - without the extras the missing one is named
 """
 
-import dataclasses
 import os
 import random
 import re
@@ -26,15 +25,17 @@ from helpers import die_always, die_once, same_record, shard_hashes
 
 from distill import generate, inspect
 from distill.common import DataError, UserError, executors, provenance, run_folder
+from distill.common.settings import build
 from distill.common.storage import Folder, Remote, Storage, storage_of
 from distill.games import making, reader, shards
 from distill.games.runs import RunSettings, identity
 from distill.games.schema import Shard
+from distill.mcts.settings import UctSettings
 
 distributed = pytest.importorskip("distributed")
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "2"]
-RUN = RunSettings(simulations=60, shard_games=2)
+RUN = RunSettings(search=UctSettings(simulations=60), shard_games=2)
 TODO = [shards.Task(index=index, games=2) for index in range(5)]
 
 
@@ -181,7 +182,7 @@ def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
 
 
 def test_a_worker_of_other_versions_is_refused(tmp_path, cluster, monkeypatch):
-    run = dataclasses.replace(RUN, engine="reference")
+    run = build(RunSettings, dict(RUN), {"engine": "reference"})
     here = making.versions_here("compiled")
     assert "reference" not in here
     monkeypatch.setattr(making.uct, "SEARCH_VERSION", here["search_version"] + 1)

@@ -79,8 +79,8 @@ class UctLabeller:
 
 @pytest.mark.parametrize("noise", [{}, {"noise_at": "move", "noise_fraction": 0.5}, {"mcts_solver": True, "votes": 2}])
 def test_the_plain_loop_and_the_compiled_search_play_the_same_games(noise):
-    settings = RunSettings(simulations=40, opening_moves=(2, 8), seed=7, **noise)
-    labeller = UctLabeller(settings=settings, steps=playing.longest(settings))
+    settings = RunSettings(search=UctSettings(simulations=40, **noise), opening_moves=(2, 8), seed=7)
+    labeller = UctLabeller(settings=settings.search, steps=playing.longest(settings))
     compiled, plain = playing.play_games(settings, 3, 4), playing.play_games(settings, 3, 4, labeller=labeller)
     assert plain.num_rows > 40
     assert plain.equals(compiled)
@@ -175,7 +175,7 @@ def test_a_labeller_that_changes_the_directory_moves_no_file(engine, monkeypatch
 
 
 def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine):
-    settings = RunSettings(opening_moves=(0, 0), noise_at="move", noise_fraction=0.5)
+    settings = RunSettings(opening_moves=(0, 0), search=UctSettings(noise_at="move", noise_fraction=0.5))
 
     def centre(boards: np.ndarray, _seeds: np.ndarray) -> Labels:
         weights = (boards[:, 0] == 0) * np.array([1, 2, 3, 4, 3, 2, 1])

@@ -7,7 +7,6 @@
 - a Gumbel root's rows hold its policy; leaves may be valued by playouts.
 """
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ from puct_helpers import predict as any_network
 from selfplay_helpers import SETTINGS, play_into, read
 
 from distill.common import DataError, run_folder
+from distill.common.settings import build
 from distill.games import reader, schema
-from distill.games.selfplay import identity
+from distill.games.selfplay import SelfPlaySettings, identity
 from distill.mcts import puct
 
 
@@ -86,17 +86,17 @@ def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path):
     more = play_into(tmp_path, 12)
     assert more["shards"][:2] == few["shards"]
     with pytest.raises(DataError, match="simulations 6 there, 7 here"):
-        play_into(tmp_path, settings=dataclasses.replace(SETTINGS, simulations=7))
+        play_into(tmp_path, settings=build(SelfPlaySettings, dict(SETTINGS), {"simulations": 7}))
     with pytest.raises(DataError, match="network some network there, another here"):
         play_into(tmp_path, 8, network="another")
 
 
 def test_gumbel_games_record_their_policy_in_thousandths_and_leaves_may_be_valued_by_playouts(tmp_path):
-    settings = dataclasses.replace(SETTINGS, root="gumbel")
+    settings = build(SelfPlaySettings, dict(SETTINGS), {"root": "gumbel"})
     by_value = play_into(tmp_path / "value", 6, settings)
     rows = read(tmp_path / "value")
     assert {sum(row["visits"]) for row in rows} == {1000}
     assert {row["simulations"] for row in rows} == {6}
-    by_playout = play_into(tmp_path / "playout", 6, dataclasses.replace(settings, leaves="playout"))
+    by_playout = play_into(tmp_path / "playout", 6, build(SelfPlaySettings, dict(settings), {"leaves": "playout"}))
     read(tmp_path / "playout")
     assert by_value["shards"] != by_playout["shards"]

@@ -26,6 +26,7 @@ from distill import generate, inspect
 from distill.common import DataError, executors, run_folder
 from distill.games import making, runs, schema, shards
 from distill.games.runs import RunSettings
+from distill.mcts.settings import UctSettings
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
 
@@ -64,7 +65,7 @@ def test_the_first_200_games_are_those_that_shipped_networks_learned_from(tmp_pa
 
 
 def test_openings_are_random_and_not_labelled():
-    settings = RunSettings(simulations=1, votes=1)
+    settings = RunSettings(search=UctSettings(simulations=1, votes=1))
     plies = [runs.opening(settings, game).ply for game in range(800)]
     counts = np.bincount(plies, minlength=9)
     assert counts[0] == 0
@@ -115,7 +116,7 @@ def test_a_damaged_shard_is_made_again(reference, tmp_path, damage, capsys):
 
 def test_other_settings_are_refused_with_the_difference(reference, capsys):
     before = shard_hashes(reference)
-    assert generate.main([*SMALL, "--seed", "7", "--exploration", "2", "--out", str(reference)]) == 1
+    assert generate.main([*SMALL, "--seed", "7", "--set", "search.exploration=2", "--out", str(reference)]) == 1
     message = capsys.readouterr().err
     assert "exploration 1.0 there, 2.0 here" in message
     assert "seed 0 there, 7 here" in message
@@ -184,7 +185,7 @@ def test_an_interrupt_says_how_to_go_on(longer, tmp_path):
     assert shard_hashes(tmp_path) == shard_hashes(longer)
 
 
-RUN = RunSettings(simulations=60, shard_games=4)
+RUN = RunSettings(search=UctSettings(simulations=60), shard_games=4)
 TODO = [shards.Task(index=index, games=games) for index, games in enumerate((4, 4, 2))]
 
 

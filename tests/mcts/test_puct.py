@@ -13,7 +13,6 @@
 - logits and values that are no numbers are refused before compiled code sees them.
 """
 
-import dataclasses
 import tracemalloc
 from typing import Any
 
@@ -23,6 +22,7 @@ from helpers import bits, random_positions
 from puct_helpers import BLOCK, LOST, STARTS, WIN, WINS, look, predict, uniform
 
 from distill.common import OutputError
+from distill.common.settings import build
 from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves, mirror, parse_board
 from distill.mcts import reference_puct
@@ -52,7 +52,9 @@ KINDS = {
 def test_both_engines_play_the_same_games(kind):
     settings = PuctSettings(simulations=18, **KINDS[kind])
     record = play(*bits(*TEXTBOOK_STARTS), settings, predict, seeds=3, lanes=2)
-    textbook = play(*bits(*TEXTBOOK_STARTS), dataclasses.replace(settings, engine="reference"), predict, seeds=3)
+    textbook = play(
+        *bits(*TEXTBOOK_STARTS), build(PuctSettings, dict(settings), {"engine": "reference"}), predict, seeds=3
+    )
     for name, ours, theirs in zip(record._fields, record, textbook, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 if name == "value" else 0, err_msg=name)
 

@@ -5,7 +5,7 @@ full columns get none; lanes change nothing; wins are taken, threats blocked, no
 seen; noise at the move leaves labels and visits clean; noise with a tiny alpha is one column.
 """
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -84,17 +84,17 @@ def test_both_engines_play_the_same_games(changed):
     settings = UctSettings(simulations=30, **changed)
     current, mask = bits(*random_positions(4, 20, 30, seed=4))
     compiled, textbook = (
-        uct.play(current, mask, replace(settings, engine=engine), seeds=9, steps=12)
+        uct.play(current, mask, settings.replace(engine=engine), seeds=9, steps=12)
         for engine in ("compiled", "reference")
     )
     for name, ours, theirs in zip(compiled._fields, compiled, textbook, strict=True):
         np.testing.assert_array_equal(ours, theirs, name)
-    assert runs.identity(RunSettings(engine="reference"))["reference"] == source_hash()
+    assert runs.identity(RunSettings(search=UctSettings(engine="reference")))["reference"] == source_hash()
 
 
 def test_visits_sum_to_the_simulations_and_full_columns_get_none():
     positions, settings = random_positions(60, seed=5), UctSettings(simulations=700)
-    boards, more_votes = encoding.boards(*bits(*positions)), replace(settings, votes=5)
+    boards, more_votes = encoding.boards(*bits(*positions)), settings.replace(votes=5)
     found, of_boards, of_more = search(positions, settings), search(boards, settings), search(positions, more_votes)
     assert [each.votes for each in of_boards] == [each.votes for each in found] == [each.votes[:3] for each in of_more]
     for position, result in zip(positions, found, strict=True):
@@ -162,15 +162,16 @@ def test_it_wins_blocks_and_sees_an_open_three_before_it_is_one(drawing, columns
 def test_proofs_find_a_forced_win_that_means_hide():
     # Plain UCT needs many visits to see that all replies lose; the solver option proves it.
     settings = UctSettings(simulations=400, votes=1, noise_fraction=0.0)
-    plain, proven = (search([from_moves("4455")], replace(settings, mcts_solver=proofs))[0] for proofs in (False, True))
+    plain, proven = (search([from_moves("4455")], settings.replace(mcts_solver=proofs))[0] for proofs in (False, True))
     assert proven.label in {2, 5}
     assert proven.value > max(plain.value, 0.9)
-    lost = search([from_moves("44553")], replace(settings, mcts_solver=True))[0]
+    lost = search([from_moves("44553")], settings.replace(mcts_solver=True))[0]
     assert lost.value < -0.9
 
 
-def games_with(noise_at: str, noise_fraction: float = 0.25) -> pa.Table:
-    return playing.play_games(RunSettings(simulations=120, noise_at=noise_at, noise_fraction=noise_fraction), 0, 12)
+def games_with(noise_at: Any, noise_fraction: float = 0.25) -> pa.Table:
+    search = UctSettings(simulations=120, noise_at=noise_at, noise_fraction=noise_fraction)
+    return playing.play_games(RunSettings(search=search), 0, 12)
 
 
 def test_noise_at_the_move_leaves_labels_and_visits_clean():

@@ -15,6 +15,7 @@ from network_helpers import arrays, played_boards, same, with_random_weights
 
 from distill import networks
 from distill.common import UserError
+from distill.common.settings import build
 from distill.networks import cpu_kernels, heads
 from distill.networks.copies import copy_weights
 from distill.networks.cpu_kernels.fast_copy import fast_copy
@@ -85,7 +86,7 @@ def test_a_fast_copy_gives_the_networks_results(arch, value_head):
 def test_a_step_changes_its_weights_as_it_changes_the_networks(arch):
     core = network(arch)
     fast = fast_copy(core, dropout=0.0)
-    recipe = Recipe(optimizer="sgd", lr=0.1, value_target="outcome")
+    recipe = build(Recipe, {"optimizer": "sgd", "lr": 0.1, "value_target": "outcome"})
     boards = played_boards(64)
     policy = np.random.default_rng(0).dirichlet(np.ones(7), 64).astype(np.float32) * (boards[:, 0] == 0)
     wanted = {"logits": policy / policy.sum(axis=1, keepdims=True), "value": np.linspace(-1, 1, 64, dtype=np.float32)}
@@ -129,3 +130,10 @@ def test_a_variable_turns_kernels_off(monkeypatch):
     monkeypatch.setenv(cpu_kernels.VARIABLE, "separable,encode")
     with pytest.raises(UserError, match="DISTILL_KERNELS_OFF: no kernel encode; there are whole_board, "):
         fast_copy(networks.build("pillar"))
+
+
+def test_a_transformer_with_other_heads_is_not_trained_as_the_published_one():
+    core = with_random_weights(networks.build("transformer", attention_heads=2))
+    fast = fast_copy(core)
+    tokens = np.random.default_rng(0).integers(0, 3, (20, 42))
+    np.testing.assert_allclose(fast(tokens)["logits"], core(tokens)["logits"], atol=1e-5)

@@ -28,8 +28,9 @@ from network_helpers import (
 )
 
 from distill import networks
+from distill.common import UserError
 from distill.game import encoding, rules
-from distill.networks import heads, pillar_lines
+from distill.networks import heads, pillar_lines, saved
 
 PARAMETERS = {
     "pillar": 182_087, "pillar-lines": 184_103, "pillar-large": 1_171_399, "cnn": 192_505,
@@ -156,3 +157,15 @@ def test_lines_are_what_the_rules_say_of_every_cell(precision):
                 open_lines = sum(sum(stones) >= 2 and min(stones) >= 0 for stones in held)
                 assert seen[row, column, 7 + side] == (open_lines / 4 if empty else 0)
     assert found.any(axis=(0, 1, 2)).all(), "every plane was 1 somewhere"
+
+
+@pytest.mark.parametrize(
+    ("arch", "arguments"), [("transformer", {"layers": 2, "features": 32}), ("cnn", {"filters": 16})]
+)
+def test_widths_and_depths_are_arguments_that_a_file_keeps(arch, arguments, tmp_path):
+    core = networks.build(arch, value_head=True, **arguments)
+    assert core.count_params() < networks.build(arch, value_head=True).count_params()
+    saved.save_network(core, tmp_path / "small.keras")
+    assert saved.load_core(tmp_path / "small.keras").count_params() == core.count_params()
+    with pytest.raises(UserError, match=f"--set arch.depth: {arch} takes "):
+        networks.build(arch, depth=3)

@@ -4,7 +4,7 @@
 - its command is valid, listens on all addresses at the exposed port, and does not run as root;
 - its packages, those that docs/networks.md names, are dependencies of this project, those of the extra `serve`
   included, without TensorFlow; with them alone the page opens, and a shipped network, a search, and both together play;
-- with NumPy and ONNX Runtime alone `load_pretrained` answers and `play` plays.
+- with NumPy, ONNX Runtime and pydantic alone `load_pretrained` answers and `play` plays.
 """
 
 import json
@@ -104,8 +104,8 @@ def test_with_its_packages_alone_the_server_plays(tmp_path):
     check_server(python, "-m", "distill", *COMMAND[1:], PYTHONPATH=str(ROOT))
 
 
-def test_a_network_answers_and_plays_with_numpy_and_onnx_runtime_alone(tmp_path):
-    environments.linked(tmp_path / "env", "numpy", "onnxruntime")
+def test_a_network_answers_and_plays_with_numpy_onnx_runtime_and_pydantic_alone(tmp_path):
+    environments.linked(tmp_path / "env", "numpy", "onnxruntime", "pydantic")
     code = "import distill, numpy as np; print(distill.load_pretrained('pillar')(np.zeros((6, 7), np.int8))['move'])"
     typed = {("-c", code): "", ("-m", "distill", "play", "club", "--first", "machine"): "4\nq\n"}
     said = [

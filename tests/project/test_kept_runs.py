@@ -1,6 +1,5 @@
 """The runs kept in `models/reference/` count as finished for today's commands."""
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -30,6 +29,6 @@ def test_a_kept_training_run_is_finished(run):
     if config.init and (first := ROOT / config.init / finding.BEST).is_file():
         assert file_hash(first) == stored["init"]
     also = {name: stored[name] for name in ("arch", "prepared data", "init")}
-    config = dataclasses.replace(config, init=run / finding.BEST)  # `also` has the original's hash
+    config = config.replace(init=run / finding.BEST)  # `also` has the original's hash
     assert run_folder.differences(stored, identity.identity(config, train.PLACES, **also)) == []
     assert "finished before" in identity.finished_line(run, str(run))

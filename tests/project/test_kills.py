@@ -242,8 +242,19 @@ def played(folder: Path) -> str:
 @pytest.mark.slow
 def test_selfplay_survives_20_strikes(tmp_path):
     """Two iterations. The network always evaluates batches of one size, so games are equal to the last bit."""
-    flags = ["--preset", "smoke", "--games", "24", "--lanes", "6", "--simulations", "4", "--train-boards", "128"]
-    flags += ["--arena-games", "20", "--eval-boards", "5"]
+    flags = [
+        "--preset",
+        "smoke",
+        "--games",
+        "24",
+        "--set",
+        "lanes=6",
+        "--simulations",
+        "4",
+        "--set",
+        "replay.boards=128",
+    ]
+    flags += ["--set", "arena.games=20", "--set", "eval_boards=5"]
     trial = Trial(
         command=lambda folder: ["-m", "distill.selfplay", *flags, "--out", str(folder)],
         result="iterations/*/games/shard-*",
@@ -281,8 +292,8 @@ def test_a_run_with_a_plan_survives_20_strikes(tmp_path):
     steps = [plan.Step(games=games, steps=8, **search) for games in (20, 20, 20, 0)]
     written = plan.Plan(minutes=1, workers=1, teacher_games=40, iterations=tuple(steps), measured={})
     plan.write(tmp_path / "plan.json", written)
-    flags = ["--preset", "hour", "--plan", str(tmp_path / "plan.json"), "--teacher-simulations", "20000"]
-    flags += ["--shard-games", "4", "--lanes", "8", "--batch-size", "32", "--eval-boards", "5"]
+    flags = ["--preset", "hour", "--plan", str(tmp_path / "plan.json"), "--set", "teacher_simulations=20000"]
+    flags += ["--set", "shard_games=4", "--set", "lanes=8", "--set", "batch_size=32", "--set", "eval_boards=5"]
     trial = Trial(
         command=lambda folder: ["-m", "distill.selfplay", *flags, "--out", str(folder)],
         result="iterations/*/games/shard-*",

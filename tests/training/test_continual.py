@@ -10,6 +10,7 @@ import pytest
 from selfplay_helpers import tiny
 
 from distill.common import UserError
+from distill.common.settings import build
 from distill.datasets import replay
 from distill.training import checkpoint, continual, losses
 from distill.training.recipe import Recipe
@@ -18,7 +19,9 @@ from distill.training.recipe import Recipe
 @pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
 def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_path, small_networks):
     examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
-    recipe = Recipe(epochs=2, batch_size=64, lr=0.02, value_target="outcome", optimizer=optimizer)
+    recipe = build(
+        Recipe, {"epochs": 2, "batch_size": 64, "lr": 0.02, "value_target": "outcome", "optimizer": optimizer}
+    )
     learner, resumed = (continual.begin(tiny(), recipe) for _ in range(2))
     with pytest.raises(UserError, match="no checkpoint"):
         continual.resume(resumed, tmp_path)
@@ -44,7 +47,7 @@ def test_the_boards_that_are_measured_are_of_all_keys(most, three_runs, small_ne
     monkeypatch.setattr(
         losses, "evaluate", lambda _model, few, _recipe: seen.append(few) or {"loss": 0, "value_error": 0}
     )
-    recipe = Recipe(batch_size=64, epochs=2, value_target="outcome")
+    recipe = build(Recipe, {"batch_size": 64, "epochs": 2, "value_target": "outcome"})
     continual.learn(continual.begin(tiny(), recipe), examples, lambda _: 0.01, seed=1)
     assert min(most, len(examples)) / 2 <= len(seen[0]) <= most
     assert most == 1 or seen[0].mask[-1] > examples.mask[len(examples) * 9 // 10]

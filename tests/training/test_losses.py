@@ -13,6 +13,7 @@ from training_helpers import a_batch, random_examples
 
 from distill import networks
 from distill.common import UserError
+from distill.common.settings import build
 from distill.datasets import batching
 from distill.networks import heads
 from distill.training import losses, step
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("small_shapes")
     ],
 )
 def test_the_policy_target_is_the_share_of_visits_or_the_vote(target, expected):
-    assert losses.targets(a_batch(), Recipe(target=target), with_value=False)["logits"].tolist() == expected
+    assert losses.targets(a_batch(), build(Recipe, {"target": target}), with_value=False)["logits"].tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -38,13 +39,13 @@ def test_the_policy_target_is_the_share_of_visits_or_the_vote(target, expected):
     [("value", [0.5, -1]), ("outcome", [1, 0]), ("blend", [0.75, -0.5]), ("auto", [0.75, -0.5])],
 )
 def test_the_value_target_is_the_root_value_the_outcome_or_their_blend(value_target, expected):
-    recipe = Recipe(value_target=value_target)
+    recipe = build(Recipe, {"value_target": value_target})
     assert losses.targets(a_batch(), recipe, with_value=True)["value"].tolist() == expected
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("equal", [1, 1, 1]), ("root", [1, 2, 3]), ("count", [1, 4, 9])])
 def test_a_board_that_occurs_often_weighs_as_much_as_set(kind, expected):
-    assert losses.weights(np.array([1, 4, 9]), Recipe(count_weights=kind)).tolist() == expected
+    assert losses.weights(np.array([1, 4, 9]), build(Recipe, {"count_weights": kind})).tolist() == expected
 
 
 def test_the_loss_is_cross_entropy_and_squared_error_of_the_value():
@@ -61,7 +62,7 @@ def test_the_loss_is_cross_entropy_and_squared_error_of_the_value():
 
 @pytest.mark.parametrize("arch", ["cnn", "resnet"])
 def test_evaluation_gives_the_loss_of_a_training_step(arch, eagerly):
-    recipe = Recipe(value_weight=0.7)
+    recipe = build(Recipe, {"value_weight": 0.7})
     model = step.compiled(networks.build(arch), recipe)
     few = random_examples(50)
     batch = next(batching.in_order(few, 50))

@@ -20,6 +20,7 @@ import keras
 import numpy as np
 import pytest
 
+from distill.common.settings import build
 from distill.datasets import batching
 from distill.training import losses, on_device, step
 from distill.training.recipe import Recipe
@@ -29,7 +30,9 @@ from tests.selfplay_helpers import tiny
 from tests.training_helpers import random_examples
 
 ROOT = Path(__file__).parents[2]
-RECIPE = Recipe(batch_size=16, value_target="blend", target="blend", count_weights="root", ema=0.9)
+RECIPE = build(
+    Recipe, {"batch_size": 16, "value_target": "blend", "target": "blend", "count_weights": "root", "ema": 0.9}
+)
 with_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
 
 
@@ -43,7 +46,7 @@ def examples() -> batching.Examples:
 def test_the_device_makes_the_batch_of_the_host(target, most):
     given = examples()
     given = batching.Examples(**vars(given) | {"visits": given.visits * most // 100})
-    recipe = Recipe(target=target, value_target="blend", count_weights="root")
+    recipe = build(Recipe, {"target": target, "value_target": "blend", "count_weights": "root"})
     rows, mirrored = next(batching.picks(50, 40, seed=1))
     assert 0 < mirrored.sum() < 40
     found, wanted, weight = on_device.batch_of(on_device._table(given, recipe), rows, mirrored, recipe, True)

@@ -19,6 +19,7 @@ import pytest
 
 from distill import networks
 from distill.common import UserError
+from distill.common.settings import build
 from distill.datasets import batching, preparation
 from distill.game import rules
 from distill.games import schema
@@ -33,7 +34,7 @@ from tests.training_helpers import a_batch
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
-TINY = Recipe(epochs=2, batch_size=32, seed=7)
+TINY = build(Recipe, {"epochs": 2, "batch_size": 32, "seed": 7})
 
 
 def stacked_lowest(examples: batching.Examples) -> batching.Examples:
@@ -89,7 +90,7 @@ def test_the_first_step_is_traced_once(value_head):
 
 def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
     tables_of_rule = tuple(stacked_lowest(examples) for examples in splits)
-    _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6, lr=0.02), arch="tiny")
+    _, state = fitted(tmp_path, tables_of_rule, build(Recipe, dict(TINY), {"epochs": 6, "lr": 0.02}), arch="tiny")
     first, last = state.history[0], state.history[-1]
     assert last["validation_top1"] > 0.5  # a constant column gets 0.2
     assert last["validation_loss"] < first["validation_loss"]
@@ -109,7 +110,7 @@ def test_the_cosine_rises_falls_and_ends_at_zero():
 def test_a_plateau_halves_the_rate_and_stops_at_last(splits, tmp_path, monkeypatch):
     found = iter([5.0, 4.0, *[4.5] * 20])
     monkeypatch.setattr(losses, "evaluate", lambda *_: {"loss": next(found), "top1": 0.0})
-    recipe = dataclasses.replace(TINY, schedule="plateau", epochs=30, batch_size=256)
+    recipe = build(Recipe, dict(TINY), {"schedule": "plateau", "epochs": 30, "batch_size": 256})
     _, state = fitted(tmp_path, splits, recipe, arch="tiny")
     assert state.stopped_early
     assert (state.evaluations, state.best_evaluation) == (10, 2)
@@ -118,10 +119,10 @@ def test_a_plateau_halves_the_rate_and_stops_at_last(splits, tmp_path, monkeypat
 
 
 def test_one_seed_gives_the_same_weights_to_the_last_bit(splits, tmp_path, eagerly):
-    recipe = dataclasses.replace(TINY, steps=2)
+    recipe = build(Recipe, dict(TINY), {"steps": 2})
     first, _ = fitted(tmp_path / "a", splits, recipe)
     again, _ = fitted(tmp_path / "b", splits, recipe)
-    other, _ = fitted(tmp_path / "c", splits, dataclasses.replace(recipe, seed=8))
+    other, _ = fitted(tmp_path / "c", splits, build(Recipe, dict(recipe), {"seed": 8}))
     assert same(first, again)
     assert not same(first, other)
 
@@ -146,7 +147,7 @@ def test_a_run_interrupted_twice_ends_with_the_weights_of_an_uninterrupted_one(s
 
 def test_evaluations_within_an_epoch_change_no_weight_and_are_resumed_from(splits, whole, tmp_path):
     _, expected, undisturbed = whole
-    steps, parts = len(splits[0]) // TINY.batch_size, dataclasses.replace(TINY, eval_every=5)
+    steps, parts = len(splits[0]) // TINY.batch_size, build(Recipe, dict(TINY), {"eval_every": 5})
     with killed_at(step, "train_step", steps + 7):
         fitted(tmp_path / "cut", splits, parts)
     evaluated, state = fitted(tmp_path / "cut", splits, parts)
@@ -159,7 +160,7 @@ def test_evaluations_within_an_epoch_change_no_weight_and_are_resumed_from(split
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_the_ema_of_the_weights_is_saved_also_by_a_resumed_run(precision, splits, tmp_path, eagerly):
-    plain = dataclasses.replace(TINY, precision=precision, schedule="plateau", eval_every=1, steps=3)
+    plain = build(Recipe, dict(TINY), {"precision": precision, "schedule": "plateau", "eval_every": 1, "steps": 3})
     steps: list[list[np.ndarray]] = []
 
     def watch(core):
@@ -167,7 +168,7 @@ def test_the_ema_of_the_weights_is_saved_also_by_a_resumed_run(precision, splits
         return {}
 
     fitted(tmp_path / "plain", splits, plain, "pillar", watch)
-    recipe = dataclasses.replace(plain, ema=0.5)
+    recipe = build(Recipe, dict(plain), {"ema": 0.5})
     with killed_at(step, "train_step", 3):
         fitted(tmp_path / "average", splits, recipe, "pillar")
     kept, state = fitted(tmp_path / "average", splits, recipe, "pillar")
@@ -183,9 +184,9 @@ def test_the_ema_of_the_weights_is_saved_also_by_a_resumed_run(precision, splits
 
 @pytest.mark.parametrize("average", [0.0, 0.5])
 def test_the_interpolation_with_the_initial_weights_is_saved_also_by_a_resumed_run(average, splits, tmp_path, eagerly):
-    plain = dataclasses.replace(TINY, eval_every=1, steps=3, ema=average)
+    plain = build(Recipe, dict(TINY), {"eval_every": 1, "steps": 3, "ema": average})
     learned, _ = fitted(tmp_path / "learned", splits, plain, "pillar")
-    recipe = dataclasses.replace(plain, interpolate=0.75)
+    recipe = build(Recipe, dict(plain), {"interpolate": 0.75})
     with killed_at(step, "train_step", 3):
         fitted(tmp_path / "mixed", splits, recipe, "pillar")
     mixed, state = fitted(tmp_path / "mixed", splits, recipe, "pillar")
@@ -225,18 +226,18 @@ def test_an_error_of_the_disk_is_no_damage(splits, tmp_path, monkeypatch):
 
 def test_few_minutes_plan_few_steps_and_many_change_nothing(splits, tmp_path, monkeypatch, eagerly):
     monkeypatch.setattr(step, "TIMED_STEPS", 2)
-    recipe = dataclasses.replace(TINY, epochs=1, batch_size=256)
+    recipe = build(Recipe, dict(TINY), {"epochs": 1, "batch_size": 256})
     expected, _ = fitted(tmp_path / "all", splits, recipe)
-    timed, state = fitted(tmp_path / "many", splits, dataclasses.replace(recipe, minutes=1e6))
+    timed, state = fitted(tmp_path / "many", splits, build(Recipe, dict(recipe), {"minutes": 1e6}))
     assert same(expected, timed), "the timed steps left no trace"
     assert state.step == len(splits[0]) // 256
-    _, state = fitted(tmp_path / "few", splits, dataclasses.replace(recipe, minutes=1e-6))
+    _, state = fitted(tmp_path / "few", splits, build(Recipe, dict(recipe), {"minutes": 1e-6}))
     assert (state.planned_steps, state.step, state.evaluations) == (1, 1, 1)
 
 
 def test_speed_is_measured_at_a_rate_at_which_the_loss_becomes_nan(splits, monkeypatch, eagerly):
     monkeypatch.setattr(step, "TIMED_STEPS", 3)
-    model = step.compiled(tiny(), dataclasses.replace(TINY, lr=1e30))
+    model = step.compiled(tiny(), build(Recipe, dict(TINY), {"lr": 1e30}))
     before = model.get_weights()
     assert step.steps_a_second(model, splits[0], lambda: True) > 0
     assert same(before, model.get_weights())
@@ -253,7 +254,7 @@ def test_each_loss_is_checked_and_reported_before_the_next_step(splits, monkeypa
 
 
 def test_steps_replace_epochs_down_to_the_last_one(splits, tmp_path):
-    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, epochs=1, steps=30), arch="tiny")
+    _, state = fitted(tmp_path, splits, build(Recipe, dict(TINY), {"epochs": 1, "steps": 30}), arch="tiny")
     an_epoch = len(splits[0]) // TINY.batch_size
     assert state.step == state.planned_steps == 30
     assert state.evaluations == -(-30 // an_epoch) > 1, "more than --epochs, the last one cut short"
@@ -263,6 +264,6 @@ def test_steps_replace_epochs_down_to_the_last_one(splits, tmp_path):
 
 def test_a_loss_that_is_no_number_ends_the_run_with_one_line(splits, tmp_path, eagerly):
     with pytest.raises(UserError, match="not a number after step 1;") as caught:
-        fitted(tmp_path, splits, dataclasses.replace(TINY, lr=1e30), arch="tiny")
+        fitted(tmp_path, splits, build(Recipe, dict(TINY), {"lr": 1e30}), arch="tiny")
     assert "\n" not in str(caught.value)
     assert "--lr than 1e+30" in str(caught.value)

@@ -28,11 +28,14 @@ NORM_EPSILON = 1e-3
 def fast_transformer(core: keras.Model, dropout: float | None) -> keras.Model | None:
     """A network of the transformer's shape with these kernels, its weights not set; None for another network.
 
-    `dropout` None keeps the transformer's own rate.
+    `dropout` None keeps the network's rate.
     """
-    if core.name != "transformer":
+    there = {layer.name: layer for layer in core.layers}
+    attention, dropped = there.get("layer1_attention"), there.get("layer1_dropout")
+    # The shapes of the weights do not say how many heads the attention has.
+    if core.name != "transformer" or getattr(attention, "num_heads", 0) != transformer.ATTENTION_HEADS or not dropped:
         return None
-    rate = transformer.DROPOUT if dropout is None else dropout
+    rate = dropped.rate if dropout is None else dropout
     tokens = heads.tokens_input()
     x = transformer.BoardEmbedding(transformer.FEATURES, name="embedding")(tokens)
     x = ops.transpose(x, (2, 0, 1))
