@@ -112,7 +112,7 @@ def puct_speed(simulations: int, seconds: float) -> float:
     def search(first: int, steps: int) -> int:
         found = [runs.opening(settings, game) for game in range(first, first + GAMES)]
         current, mask = (np.array([getattr(each, name) for each in found], np.uint64) for name in ("current", "mask"))
-        return int(puct.play(current, mask, settings.search, predict, lanes=GAMES, steps=steps).simulations.sum())
+        return int(puct.play_games(current, mask, settings.search, predict, lanes=GAMES, steps=steps).simulations.sum())
 
     search(0, 1)  # compiles
     made, spent, first = 0, 0.0, GAMES

@@ -124,7 +124,7 @@ def self_play(predict: Any, settings: puct.PuctSettings, games: int, lanes: int,
     positions = tuple(bits[:batch] for bits in starts(batch, (0, 20)))
     watched = Watched(predict, positions, min(lanes, games))
     began = time.perf_counter()
-    record = puct.play(current, mask, settings, watched, lanes=lanes)
+    record = puct.play_games(current, mask, settings, watched, lanes=lanes)
     wall = time.perf_counter() - began - watched.paused
     parts = np.array_split(np.arange(len(watched.stretches)), 10)
     if not len(parts[-1]):
@@ -163,7 +163,9 @@ def main() -> None:
 
     core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else networks.build("pillar", True)
     predict = NetworkEvaluator(core, precision=arguments.precision)
-    puct.play(*starts(16, (1, 8)), puct.PuctSettings(simulations=2, root=arguments.root), predict, lanes=8)  # compiles
+    puct.play_games(
+        *starts(16, (1, 8)), puct.PuctSettings(simulations=2, root=arguments.root), predict, lanes=8
+    )  # compiles
     print(
         f"{networks.arch_of(core)}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes"
     )

@@ -59,7 +59,7 @@ def games(number: int) -> list[str]:
         position, moves = rules.EMPTY, ""
         for _ in range(dice.randrange(36)):
             column = dice.choice(rules.legal_columns(position))
-            position, moves = rules.play(position, column), f"{moves}{column + 1}"
+            position, moves = rules.next_position(position, column), f"{moves}{column + 1}"
             if rules.is_over(position):
                 break
         if not rules.is_over(position):
@@ -82,7 +82,7 @@ async def request_move(connection: Connection, player: str, moves: str) -> float
     return 1000 * (time.perf_counter() - began)
 
 
-async def play(urls: Mapping[str, str], player: str, players: int, moves: int, rounds: int = ROUNDS) -> Times:
+async def latencies(urls: Mapping[str, str], player: str, players: int, moves: int, rounds: int = ROUNDS) -> Times:
     """Latencies of `moves` requests to each server, alternately, with `players` requests waiting at any time."""
     times: Times = {kind: [] for kind in urls}
     for number in range(rounds):
@@ -239,10 +239,10 @@ def main() -> None:
     with ExitStack() as stack:
         servers = {kind: stack.enter_context(serving(code, arguments.models)) for kind, code in KINDS.items()}
         urls = {kind: url for kind, (url, _) in servers.items()}
-        asyncio.run(play(urls, player, 50, 500))  # not counted: loads the network and traces every batch size
+        asyncio.run(latencies(urls, player, 50, 500))  # not counted: loads the network and traces every batch size
         for players in (1, 50):
             name = f"{players} player{'s' if players > 1 else ''} at once"
-            times = asyncio.run(play(urls, player, players, arguments.moves // 10))
+            times = asyncio.run(latencies(urls, player, players, arguments.moves // 10))
             figures[f"{players}_players"] = report(name, times)
         if arguments.browser:
             for what, times in in_chromium(urls, player, 100).items():

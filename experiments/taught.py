@@ -55,7 +55,7 @@ def main() -> None:
         if arguments.student:
             folders = {weight: arguments.out / f"{weight:02}" for weight in range(1, MOST_WEIGHT + 1)}
             players = make(arguments.student, fast=True), make(arguments.network, fast=True)
-            boards, visits, value, games = play(*players, arguments.games, arguments.temperature, arguments.seed)
+            boards, visits, value, games = play_games(*players, arguments.games, arguments.temperature, arguments.seed)
             for weight, folder in folders.items():
                 often = games >= weight**2
                 if often.any():
@@ -91,7 +91,7 @@ def teach(data: Path, network: str | Path, out: Path) -> None:
     packed.write_labels(boards, np.concatenate(visits), np.concatenate(values), out, outcome=outcome)
 
 
-def play(
+def play_games(
     student: Player, network: Player, games: int, temperature: float, seed: int
 ) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """A student's games as first mover, with the labels of a network that has a value head.

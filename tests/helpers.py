@@ -62,7 +62,7 @@ def game_at_random(seed: int, most: int = rules.CELLS) -> str:
     rng, position, moves = random.Random(seed), rules.EMPTY, ""
     while len(moves) < most and not rules.is_over(position):
         column = rng.choice(rules.legal_columns(position))
-        position, moves = rules.play(position, column), moves + str(column + 1)
+        position, moves = rules.next_position(position, column), moves + str(column + 1)
     return moves
 
 
@@ -105,7 +105,7 @@ def _one_game(game_id: int, rng: np.random.Generator, opening: int) -> list[dict
     while not rules.is_over(position):
         legal = rules.legal_columns(position)
         if position.ply < opening:
-            position = rules.play(position, int(rng.choice(legal)))
+            position = rules.next_position(position, int(rng.choice(legal)))
             continue
         votes = [int(vote) for vote in rng.choice(legal, VOTES)]
         visits = np.zeros(rules.COLUMNS, np.int64)
@@ -125,7 +125,7 @@ def _one_game(game_id: int, rng: np.random.Generator, opening: int) -> list[dict
                 "move": label,
             }
         )
-        position = rules.play(position, label)
+        position = rules.next_position(position, label)
     last_mover = 1 if rules.is_won(position) else 0
     for row in rows:
         row["outcome"] = last_mover if (position.ply - row["ply"]) % 2 else -last_mover

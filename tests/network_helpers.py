@@ -131,7 +131,7 @@ def played_boards(number: int) -> np.ndarray:
     positions, position = [], rules.EMPTY
     while len(positions) < number:
         positions.append(position)
-        position = rules.play(position, int(rng.choice(rules.legal_columns(position))))
+        position = rules.next_position(position, int(rng.choice(rules.legal_columns(position))))
         position = rules.EMPTY if rules.is_over(position) else position
     return encoding.boards([p.current for p in positions], [p.mask for p in positions])
 

@@ -6,7 +6,7 @@ import numpy as np
 from helpers import bits, low
 
 from distill.game.rules import COLUMNS, Position, from_moves
-from distill.mcts.puct import PuctSettings, play
+from distill.mcts.puct import PuctSettings, play_games
 
 
 def hashed(word: int) -> float:
@@ -36,7 +36,7 @@ def uniform(current: Any, mask: Any) -> tuple[Any, Any]:
 
 def look(settings: PuctSettings, *positions: Position, network: Any = uniform, seed: int = 5) -> Any:
     """The results of one search per position."""
-    return play(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)), steps=1)
+    return play_games(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)), steps=1)
 
 
 STARTS = [from_moves(moves) for moves in ("", "4", "44442", "123", "443526", "33334444")]

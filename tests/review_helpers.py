@@ -28,7 +28,7 @@ def mark(solver: Solver, position: Position, column: int) -> str:
     """The definitions in words, from how the positions after each move end, not from the scores of moves."""
     ends = {}
     for other in rules.legal_columns(position):
-        result, plies = end_of(solver, rules.play(position, other))
+        result, plies = end_of(solver, rules.next_position(position, other))
         ends[other] = (-result, plies + 1)
     best_result, best_plies = end_of(solver, position)
     result, plies = ends[column]

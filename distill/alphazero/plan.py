@@ -238,7 +238,7 @@ def measure_search(config: SelfPlayConfig, seconds: float, network: Path) -> flo
     current, mask = (np.array([getattr(each, name) for each in starts], np.uint64) for name in ("current", "mask"))
 
     def search() -> float:
-        return float(puct.play(current, mask, searched, evaluate, steps=2).simulations.sum())
+        return float(puct.play_games(current, mask, searched, evaluate, steps=2).simulations.sum())
 
     with outputs.named(str(network)):
         return _rate(search, seconds)

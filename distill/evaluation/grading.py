@@ -122,17 +122,17 @@ def compare(boards: GradedBoards, one: Graded, other: Graded) -> dict[str, dict[
     """For every set, each metric of `one` minus that of `other` on the same boards, paired."""
     result = {}
     for name in boards.sets:
-        ours, theirs = (set_units(boards, each.optimal, each.outcome, name) for each in (one, other))
+        ours, theirs = (set_units(boards, graded.optimal, graded.outcome, name) for graded in (one, other))
         result[name] = {metric: difference(ours[metric], theirs[metric]) for metric in METRICS}
     return result
 
 
 def by_stones(values: Array, ply: Array, trials: int, bands: Sequence[tuple[int, int]]) -> dict[str, Estimate]:
     """The mean of the values (R,) of rows, each of `trials` trials, by stones on the board (R,), and then of all."""
-    found = {}
+    by_band = {}
     for low, high in bands:
-        found[f"{low}–{high}" if low < high else str(low)] = share(values[(low <= ply) & (ply <= high)], trials)
-    return found | {"all": share(values, trials)}
+        by_band[f"{low}–{high}" if low < high else str(low)] = share(values[(low <= ply) & (ply <= high)], trials)
+    return by_band | {"all": share(values, trials)}
 
 
 def mirrored_moves(boards: GradedBoards, graded: Graded) -> float | None:
@@ -205,10 +205,10 @@ def evaluate_players(
     players = [players] if isinstance(players, str) else players
     sets = [sets] if isinstance(sets, str) else sets
     chosen = read_boards(Path(folder) if folder else None, half, sets, boards, seed)
-    made = [make(player, workers) if isinstance(player, str) else as_player(player) for player in players]
-    if len({player.name for player in made}) < len(made):
-        raise ValueError(f"two players have one name: {', '.join(player.name for player in made)}")
-    return {player.name: by_set(chosen, grade_aloud(player, chosen, seed)) for player in made}
+    resolved = [make(player, workers) if isinstance(player, str) else as_player(player) for player in players]
+    if len({player.name for player in resolved}) < len(resolved):
+        raise ValueError(f"two players have one name: {', '.join(player.name for player in resolved)}")
+    return {player.name: by_set(chosen, grade_aloud(player, chosen, seed)) for player in resolved}
 
 
 def read_boards(
@@ -217,8 +217,8 @@ def read_boards(
     """At most `count` boards of each of these sets, all for None. Raises DataError for an unknown set."""
     if count is not None and count < 1:
         raise ValueError(f"boards {count}: must be at least 1")
-    found = benchmark.read(folder, half=half, sets=sets or None)
-    return sample(found, count, seed) if count else found
+    boards = benchmark.read(folder, half=half, sets=sets or None)
+    return sample(boards, count, seed) if count else boards
 
 
 def grade_aloud(player: Player, boards: GradedBoards, seed: int) -> Graded:

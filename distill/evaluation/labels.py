@@ -122,13 +122,13 @@ def fresh_labels(
     rows = np.repeat(np.arange(len(mask)), LABELS)
     seeds = seeds_for(seed, np.tile(np.arange(1, LABELS + 1), len(mask)), rows)
     teacher = SearchPlayer(name="teacher", settings=settings, workers=workers)
-    found = []
+    results = []
     for start in range(0, len(rows), CHUNK):
         part = slice(start, start + CHUNK)
-        found += teacher.search(current[rows[part]], mask[rows[part]], seeds[part])
+        results += teacher.search(current[rows[part]], mask[rows[part]], seeds[part])
         advance(len(rows[part]))
-    labels = np.array([result.label for result in found], np.int64).reshape(-1, LABELS)
-    visits = np.array([result.visits for result in found], np.int64).reshape(-1, LABELS, COLUMNS)
+    labels = np.array([result.label for result in results], np.int64).reshape(-1, LABELS)
+    visits = np.array([result.visits for result in results], np.int64).reshape(-1, LABELS, COLUMNS)
     return labels, visits
 
 
@@ -173,9 +173,9 @@ def against(players: Sequence[NetworkPlayer], rows: RawRows) -> tuple[Shares, di
     beside[f"first {FIRST_ROWS} rows of a game"] = is_early(rows)
     top1, compared = Shares(), dict[str, Any]()
     for player in players:
-        given = answers(player.predict, rows)
-        same = given.label == given.move
+        answered = answers(player.predict, rows)
+        same = answered.label == answered.move
         top1[player.name] = by_stones(same, rows.ply, 1, BANDS)
         top1[player.name] |= {name: share(same[where], 1) for name, where in beside.items()}
-        compared[player.name] = compare(given, rows)
+        compared[player.name] = compare(answered, rows)
     return top1, compared

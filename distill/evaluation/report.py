@@ -126,9 +126,9 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def in_percent(found: Sequence[Estimate]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+def in_percent(estimates: Sequence[Estimate]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
     """Means, and how far the intervals reach below and above them."""
-    low, means, high = 100 * np.array([(each.low, each.mean, each.high) for each in found]).reshape(-1, 3).T
+    low, means, high = 100 * np.array([(one.low, one.mean, one.high) for one in estimates]).reshape(-1, 3).T
     return means, [means - low, high - means]
 
 
@@ -158,7 +158,7 @@ def plot(path: Path, players: Sequence[Summary]) -> None:
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:
     """Results as JSON values: dataclasses become objects, NumPy's numbers plain ones, a missing number null."""
 
-    def default(found: Any) -> Any:
-        return found.tolist() if isinstance(found, np.generic | np.ndarray) else dataclasses.asdict(found)
+    def default(item: Any) -> Any:
+        return item.tolist() if isinstance(item, np.generic | np.ndarray) else dataclasses.asdict(item)
 
     return json.loads(json.dumps(value, default=default), parse_constant=lambda _: None)

@@ -89,10 +89,10 @@ def chooser(name: str, workers: int, *, symmetric: bool = False) -> Choose:
         near = mirrored & (margins < NEAR)
         again = np.union1d(np.flatnonzero(near), np.flatnonzero(mirrored)[::CHECKED])
         if len(again):
-            own, _ = ask((current + mask)[again])
-            if (own != moves[again])[~near[again]].any():
+            checked, _ = ask((current + mask)[again])
+            if (checked != moves[again])[~near[again]].any():
                 raise UserError(f"{name}: its move in a mirrored board is not the mirrored move; omit --symmetric")
-            moves[again] = own
+            moves[again] = checked
         return moves
 
     return choose
@@ -214,12 +214,13 @@ def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Itera
         best = scores.max(1)
         given_away = ~won & (best >= 0)
         walk.given_away += [f"{lines[i]}{moves[i] + 1}" for i in np.flatnonzero(given_away)]
-        found = replies(layer, moves, (scores == best[:, None]) & ~given_away[:, None])
+        expanded = replies(layer, moves, (scores == best[:, None]) & ~given_away[:, None])
         # Positions that several lines reach are walked once, with the sum of the lines' shares.
-        each = share / np.maximum(np.bincount(found.parent, minlength=len(layer)), 1)
-        layer, first, merged = np.unique(found.key, return_index=True, return_inverse=True)
-        share = np.bincount(merged.reshape(-1), each[found.parent], len(layer)).astype(np.float64)
-        lines = [f"{lines[found.parent[i]]}{moves[found.parent[i]] + 1}{found.reply[i] + 1}" for i in first.tolist()]
+        reply_share = share / np.maximum(np.bincount(expanded.parent, minlength=len(layer)), 1)
+        layer, first, merged = np.unique(expanded.key, return_index=True, return_inverse=True)
+        share = np.bincount(merged.reshape(-1), reply_share[expanded.parent], len(layer)).astype(np.float64)
+        steps = zip(expanded.parent[first].tolist(), expanded.reply[first].tolist(), strict=True)
+        lines = [f"{lines[parent]}{moves[parent] + 1}{reply + 1}" for parent, reply in steps]
         yield walk
 
 
@@ -276,12 +277,12 @@ class Enumeration:
             before: dict[int, list[tuple[str, bool]]] = {}
             for start in range(0, len(keys), EXPAND):
                 part = slice(start, start + EXPAND)
-                found = replies(keys[part], moves[part])
-                over = found.lost | found.drawn
-                for i in np.flatnonzero(over | np.isin(found.key, reached)):
-                    rest = [("", bool(found.drawn[i]))] if over[i] else ends.pop(int(found.key[i]), [])
-                    parent = start + found.parent[i]
-                    two = f"{moves[parent] + 1}{found.reply[i] + 1}"
+                expanded = replies(keys[part], moves[part])
+                over = expanded.lost | expanded.drawn
+                for i in np.flatnonzero(over | np.isin(expanded.key, reached)):
+                    rest = [("", bool(expanded.drawn[i]))] if over[i] else ends.pop(int(expanded.key[i]), [])
+                    parent = start + expanded.parent[i]
+                    two = f"{moves[parent] + 1}{expanded.reply[i] + 1}"
                     before.setdefault(int(keys[parent]), []).extend((two + end, drawn) for end, drawn in rest)
             ends = before
         whole = sorted(ends.get(0, []))  # from the empty board
@@ -307,9 +308,9 @@ class Enumeration:
         moves = self.moves(stones, len(keys))
 
         def expand(part: slice) -> tuple[Keys, list[int]]:
-            found = replies(keys[part], moves[part])
-            open_keys = found.key[~(found.lost | found.drawn)]
-            return _distinct(open_keys), [int(ended.sum()) for ended in (found.won, found.lost, found.drawn)]
+            expanded = replies(keys[part], moves[part])
+            open_keys = expanded.key[~(expanded.lost | expanded.drawn)]
+            return _distinct(open_keys), [int(ended.sum()) for ended in (expanded.won, expanded.lost, expanded.drawn)]
 
         # On all cores: NumPy releases the interpreter lock.
         with ThreadPoolExecutor(cores()) as threads:
@@ -331,9 +332,9 @@ def _distinct(keys: Keys) -> Keys:
 def _load(path: Path, kind: type, count: int | None = None) -> Any:
     """The array in a layer's file. Raises DataError for another one than `_save` wrote."""
     with suppress(ValueError, EOFError):
-        found = np.load(path)
-        if found.dtype == kind and found.ndim == 1 and count in (None, len(found)):
-            return found
+        array = np.load(path)
+        if array.dtype == kind and array.ndim == 1 and count in (None, len(array)):
+            return array
     raise DataError(f"{path}: damaged; restore it from a copy, or start from scratch with --restart")
 
 

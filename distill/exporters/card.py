@@ -62,7 +62,7 @@ _SHIPPED = ("cnn", "cnn-strong", "pillar", "pillar-large", "transformer", "trans
 _SHIPPED_LICENCE = """\
 Apache-2.0, like the project that made it. The weights were learned from games that the project's own programs played,
 without other data and without a solver."""
-_OWN_LICENCE = "The author of the network chooses its licence. distill, which wrote this card, is under Apache-2.0."
+_USER_LICENCE = "The author of the network chooses its licence. distill, which wrote this card, is under Apache-2.0."
 _NO_FIGURES = "None recorded beside the network; `python -m distill.evaluate` measures them."
 _TOP1 = {
     "top1_all": "top-1 accuracy against the teacher's labels, on {rows}",
@@ -138,11 +138,11 @@ def _grades(folder: Path) -> dict[str, Any] | None:
     """The grades of this network in a report in its folder or beside it, recognized by the hash of the graded file."""
     network = folder / finding.BEST
     for report in (folder, folder.parent) if network.is_file() else ():
-        found = run_folder.result_of(report / "evaluation")
-        players, networks, benchmark = (_mapping(found.get(name)) for name in ("players", "networks", "benchmark"))
+        result = run_folder.result_of(report / "evaluation")
+        players, networks, benchmark = (_mapping(result.get(name)) for name in ("players", "networks", "benchmark"))
         for name, player in players.items():
             graded = _mapping(_mapping(player).get("sets"))
-            sets = {each: graded[each] for each in HEADLINES if _has_shares(graded.get(each))}
+            sets = {headline: graded[headline] for headline in HEADLINES if _has_shares(graded.get(headline))}
             # A network with a search has a name with @, and its grades are not those of the network.
             graded_file = _mapping(networks.get(name))
             is_this = graded_file.get("network_sha256") == file_hash(network) and graded_file.get("precision") != "int8"
@@ -179,7 +179,7 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
             "value": _VALUE if record["value_head"] else "",
             "training": _training(record["training"]),
             "license": "apache-2.0" if record["ships"] else "unknown",
-            "licence": _SHIPPED_LICENCE if record["ships"] else _OWN_LICENCE,
+            "licence": _SHIPPED_LICENCE if record["ships"] else _USER_LICENCE,
             "figures": "\n".join(_figures(record)) or _NO_FIGURES,
             "mistakes": _mistakes(**record["mistakes"]),
         }
@@ -191,9 +191,9 @@ def _training(facts: Mapping[str, Any]) -> str:
 
 
 def _files(written: Mapping[str, Any], formats: Mapping[str, Format], folder: Path) -> Iterator[str]:
-    for name, found in written.items():
+    for name, converted in written.items():
         place = folder / name
-        difference = "see below" if found["losses"] else f"{found['difference']:.1e}"
+        difference = "see below" if converted["losses"] else f"{converted['difference']:.1e}"
         file = f"{name}/" if place.is_dir() else name
         yield f"| `{file}` | {formats[name].title} | {finding.size(place)} | {difference} |"
 
@@ -211,8 +211,8 @@ def _int8(written: Mapping[str, Any]) -> str:
     rows = [
         f"| `{name}` | `{boards}` | {loss['boards']:,} | {loss['same']:.1%} "
         f"| {quantized.points(loss, 'optimal')} | {quantized.points(loss, 'outcome')} |"
-        for name, found in written.items()
-        for boards, loss in found["losses"].items()
+        for name, converted in written.items()
+        for boards, loss in converted["losses"].items()
     ]
     return _INT8.format(rows="\n".join(rows)) if rows else ""
 
@@ -237,9 +237,9 @@ def _mistakes(boards: int, wrong: int, examples: Sequence[Mapping[str, Any]]) ->
     if not examples:
         return said
     shown = []
-    for each in examples:
-        drawn = rules.draw(rules.Position(each["current"], each["mask"])).splitlines()
-        right = ", ".join(str(column + 1) for column in each["right"])
-        shown.append([*drawn, f"plays {each['move'] + 1}", f"right: {right}"])
+    for mistake in examples:
+        drawn = rules.draw(rules.Position(mistake["current"], mistake["mask"])).splitlines()
+        right = ", ".join(str(column + 1) for column in mistake["right"])
+        shown.append([*drawn, f"plays {mistake['move'] + 1}", f"right: {right}"])
     lines = ["   ".join(f"{part:16}" for part in line).rstrip() for line in zip(*shown, strict=True)]
     return "\n".join([f"{said} Those with the fewest stones\n(X moved first):\n\n```text", *lines, "```"])

@@ -39,7 +39,7 @@ def check_boards(number: int = CHECKED_BOARDS) -> NDArray[np.int8]:
         while not rules.is_over(position):
             some_full = len(rules.legal_columns(position)) < rules.COLUMNS
             (blocked if some_full else open_boards).append(position)
-            position = rules.play(position, dice.choice(rules.legal_columns(position)))
+            position = rules.next_position(position, dice.choice(rules.legal_columns(position)))
     # Half of the boards have full columns, whose outputs have rules of their own.
     drawn = dice.sample(blocked, number // 2 - 1) + dice.sample(open_boards, number - number // 2 - 1)
     chosen = [rules.EMPTY, *drawn]
@@ -69,7 +69,7 @@ def mistakes(predict: Callable[[NDArray[np.int8]], Outputs], most: int = 4) -> d
     return {"boards": len(boards), "wrong": len(rows), "examples": examples}
 
 
-def differences(expected: Outputs, found: Outputs) -> dict[str, float]:
+def differences(expected: Outputs, outputs: Outputs) -> dict[str, float]:
     """Output by name → its largest difference; infinity where it is wrong, and possibly NaN.
 
     Wrong are a missing output, another shape, a full column without the logit -1e9 and the policy 0, and a
@@ -78,51 +78,52 @@ def differences(expected: Outputs, found: Outputs) -> dict[str, float]:
     runtime may prefer the other.
 
     Args:
-      expected, found: (B, 7) or (B,) arrays by name, as the model card lists them, of the same B boards.
+      expected, outputs: (B, 7) or (B,) arrays by name, as the model card lists them, of the same B boards.
     """
-    if {name: array.shape for name, array in expected.items()} != {name: array.shape for name, array in found.items()}:
-        return dict.fromkeys({*expected, *found}, np.inf)
+    shapes = [{name: array.shape for name, array in arrays.items()} for arrays in (expected, outputs)]
+    if shapes[0] != shapes[1]:
+        return dict.fromkeys({*expected, *outputs}, np.inf)
     full = expected["logits"] == heads.FULL_COLUMN_LOGIT
     logits = np.where(full, 0.0, expected["logits"])
     scale = np.maximum(np.abs(logits).max(1, keepdims=True, initial=0.0), 1.0)
     others = expected.keys() - {"logits", "move"}
-    by = {name: np.abs(expected[name].astype(np.float64) - found[name]) for name in others}
-    by["logits"] = np.abs(logits - np.where(full, 0.0, found["logits"])) / scale
-    by["move"] = np.where(found["move"] == _best_columns(found["logits"], full), 0.0, np.inf)
+    by = {name: np.abs(expected[name].astype(np.float64) - outputs[name]) for name in others}
+    by["logits"] = np.abs(logits - np.where(full, 0.0, outputs["logits"])) / scale
+    by["move"] = np.where(outputs["move"] == _best_columns(outputs["logits"], full), 0.0, np.inf)
     result = {name: float(np.max(array)) for name, array in by.items()}
     exact = {"logits": heads.FULL_COLUMN_LOGIT, "policy": 0.0}  # on full columns
-    wrong = [name for name, value in exact.items() if name in found and not (found[name][full] == value).all()]
+    wrong = [name for name, value in exact.items() if name in outputs and not (outputs[name][full] == value).all()]
     return result | dict.fromkeys(wrong, np.inf)
 
 
-def largest_difference(expected: Outputs, found: Outputs) -> float:
+def largest_difference(expected: Outputs, outputs: Outputs) -> float:
     """The largest of all `differences`, NaN if one is NaN; the file is accepted if it is at most TOLERANCE."""
-    return float(np.max([*differences(expected, found).values()]))  # unlike max, keeps a NaN
+    return float(np.max([*differences(expected, outputs).values()]))  # unlike max, keeps a NaN
 
 
-def check(title: str, expected: Outputs, found: Outputs) -> float:
+def check(title: str, expected: Outputs, outputs: Outputs) -> float:
     """The largest difference. Raises UserError, which names the file by its `title`, above TOLERANCE."""
-    wrong = {name: by for name, by in differences(expected, found).items() if not by <= TOLERANCE}  # also NaN
+    wrong = {name: by for name, by in differences(expected, outputs).items() if not by <= TOLERANCE}  # also NaN
     if wrong:
         listed = ", ".join(name + (f" by {by:.1e}" if np.isfinite(by) else " wrong") for name, by in wrong.items())
         allowed = f"allowed: {TOLERANCE:.0e}, {MEASURE}"
         raise UserError(f"{title}: the written file differs from the network ({listed}); {allowed}")
-    return largest_difference(expected, found)
+    return largest_difference(expected, outputs)
 
 
-def contradictions(found: Outputs, full: NDArray[np.bool_]) -> list[str]:
-    """Names of the outputs that contradict the `logits` found with them, for any network.
+def contradictions(outputs: Outputs, full: NDArray[np.bool_]) -> list[str]:
+    """Names of the outputs that contradict the `logits` among them, for any network.
 
     The policy is the softmax of the logits and exactly 0 on full columns, bool (B, 7); the move is their best column,
     ties to the centre and then the lower one; full columns have the logit -1e9; the value is in [-1, 1].
     """
     # A file whose outputs follow from its logits would give these.
-    logits = np.where(full, heads.FULL_COLUMN_LOGIT, found["logits"].astype(np.float64))
+    logits = np.where(full, heads.FULL_COLUMN_LOGIT, outputs["logits"].astype(np.float64))
     powers = np.where(full, 0.0, np.exp(logits - logits.max(1, keepdims=True)))
-    own = {**found, "logits": logits, "policy": powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)}
-    if "value" in found:
-        own["value"] = np.clip(found["value"], -1, 1)
-    return [name for name, difference in differences(own, found).items() if not difference <= TOLERANCE]
+    consistent = {**outputs, "logits": logits, "policy": powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)}
+    if "value" in outputs:
+        consistent["value"] = np.clip(outputs["value"], -1, 1)
+    return [name for name, difference in differences(consistent, outputs).items() if not difference <= TOLERANCE]
 
 
 def _best_columns(logits: NDArray[Any], full: NDArray[np.bool_]) -> NDArray[Any]:

@@ -35,14 +35,14 @@ _CLIENT = """from __future__ import annotations
 import sys
 import numpy as np
 {load}
-path, given, returned = sys.argv[1:]
+path, boards_file, outputs_file = sys.argv[1:]
 answer = {name}(path)
-boards = np.load(given)
+boards = np.load(boards_file)
 parts = [boards[:1], *(boards[start : start + 1000] for start in range(1, len(boards), 1000))]
 answers = [answer(part) for part in parts]
 unwanted = {{name.split(".")[0] for name in sys.modules}} & {unwanted}
 assert not unwanted, f"it needs {{unwanted}}"
-np.savez(returned, **{{name: np.concatenate([np.asarray(a[name]) for a in answers]) for name in answers[0]}})
+np.savez(outputs_file, **{{name: np.concatenate([np.asarray(a[name]) for a in answers]) for name in answers[0]}})
 """
 
 
@@ -98,13 +98,13 @@ def _check(format: formats.Format, core: keras.Model, new: Path, expected: Outpu
     # One process runs the checked and the graded boards, because starting it takes seconds.
     _, graded = quantized.graded_boards()
     questions = quantized.with_mirrors(graded)
-    found = run_alone(format, new, np.concatenate([checked, questions]))
-    wrong = sorted(found.keys() ^ expected.keys())
-    if wrong := wrong or comparison.contradictions(found, np.concatenate([checked, questions])[:, 0] != 0):
+    outputs = run_alone(format, new, np.concatenate([checked, questions]))
+    wrong = sorted(outputs.keys() ^ expected.keys())
+    if wrong := wrong or comparison.contradictions(outputs, np.concatenate([checked, questions])[:, 0] != 0):
         raise UserError(f"{format.title}: the outputs of the written file contradict each other ({', '.join(wrong)})")
-    losses = quantized.losses(graded, predict(questions)["move"], found["move"][len(checked) :])
+    losses = quantized.losses(graded, predict(questions)["move"], outputs["move"][len(checked) :])
     quantized.check(format.title, losses)
-    on_checked = {name: array[: len(checked)] for name, array in found.items()}
+    on_checked = {name: array[: len(checked)] for name, array in outputs.items()}
     return Converted(difference=comparison.largest_difference(expected, on_checked), losses=losses)
 
 
@@ -114,14 +114,15 @@ def run_alone(format: formats.Format, path: Path, boards: NDArray[np.int8]) -> d
     unwanted = {"distill", "tensorflow", "keras"} - {*format.needs}
     code = _CLIENT.format(load=_source(format.load), name=format.load.__name__, unwanted=unwanted)
     with tempfile.TemporaryDirectory() as workplace:
-        given, returned = Path(workplace, "boards.npy"), Path(workplace, "outputs.npz")
-        np.save(given, boards)
-        command = [sys.executable, "-I", "-c", code, *(str(each.resolve()) for each in (path, given, returned))]
+        boards_file, outputs_file = Path(workplace, "boards.npy"), Path(workplace, "outputs.npz")
+        np.save(boards_file, boards)
+        paths = (path, boards_file, outputs_file)
+        command = [sys.executable, "-I", "-c", code, *(str(file.resolve()) for file in paths)]
         client = subprocess.run(command, cwd=workplace, capture_output=True, text=True, errors="replace")
         if client.returncode:
             problem = (client.stderr.strip().splitlines() or [f"exit {client.returncode}"])[-1]
             raise UserError(f"{format.title}: the written file does not work without the project ({problem})")
-        with np.load(returned) as outputs:
+        with np.load(outputs_file) as outputs:
             return dict(outputs)
 
 

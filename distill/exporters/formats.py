@@ -73,9 +73,9 @@ class Format:
 
 def check_installed(name: str) -> None:
     """Raise UserError with the command that installs what a format needs, where it is missing."""
-    wanted = FORMATS[name]
-    if missing := [module for module in wanted.needs if importlib.util.find_spec(module) is None]:
-        advice = f"; to install it: {provenance.install_line(wanted.extra)}" if wanted.extra else ""
+    format = FORMATS[name]
+    if missing := [module for module in format.needs if importlib.util.find_spec(module) is None]:
+        advice = f"; to install it: {provenance.install_line(format.extra)}" if format.extra else ""
         raise UserError(f"the format {name} needs {', '.join(missing)}{advice}")
 
 
@@ -149,7 +149,7 @@ def facts(core: keras.Model, network: Path | None = None, seed: int | None = Non
     """
     arch = networks.arch_of(core)
     name = network.parent.resolve().name if network and network.name == finding.BEST else arch
-    found = {
+    values = {
         "distill_version": distill.__version__,
         "commit": provenance.commit(),
         "network": name,
@@ -162,7 +162,7 @@ def facts(core: keras.Model, network: Path | None = None, seed: int | None = Non
         "contract_version": CONTRACT,
         "input": BOARD,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def into_saved_model(folder: Path, facts: Mapping[str, Any]) -> None:

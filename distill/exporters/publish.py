@@ -55,22 +55,22 @@ def publish(
     if not possible():
         raise UserError("a SavedModel is written with the TensorFlow backend: set KERAS_BACKEND=tensorflow")
     # Find what is missing before the first file is written.
-    wanted = dict.fromkeys([formats.SAVED_MODEL, *others])
-    for name in wanted:
+    names = dict.fromkeys([formats.SAVED_MODEL, *others])
+    for name in names:
         formats.check_installed(name)
     require_ours(folder / finding.PUBLISHED)
-    with swapped(folder / finding.PUBLISHED, own) as new:
+    with swapped(folder / finding.PUBLISHED, exported_names) as new:
         boards, facts = comparison.check_boards(), formats.facts(core, network, results.seed)
         # The network is evaluated once, and every file is compared with these outputs.
         predict = saved.predict_with(core, str(network or ""))
         expected = predict(boards)
         written = {}
-        for name in wanted:
+        for name in names:
             say(f"writing {formats.FORMATS[name].title} and checking it in a process without this project")
             path = new / formats.FORMATS[name].file
             written[name] = conversion.convert(name, core, path, facts=facts, expected=expected)
         # What describes the files comes after them, and the sums last, because they mark a complete folder.
-        files = {formats.FORMATS[name].file: dataclasses.asdict(found) for name, found in written.items()}
+        files = {formats.FORMATS[name].file: dataclasses.asdict(converted) for name, converted in written.items()}
         record = {
             **facts,
             "versions": provenance.versions("tensorflow", "keras"),
@@ -103,7 +103,7 @@ def require_ours(place: Path) -> None:
         raise UserError(f"{place}: was not written by this program and would be replaced; name another folder")
 
 
-def own(folder: Path) -> set[str]:
+def exported_names(folder: Path) -> set[str]:
     """The names in an exported folder that the export wrote, as its sums list them; empty where it has no sums."""
     return _listed(folder) | {SUMS} if (folder / SUMS).is_file() else set()
 

@@ -60,11 +60,11 @@ def with_mirrors(boards: GradedBoards) -> NDArray[np.int8]:
     return np.concatenate([stored, stored[:, :, ::-1]])
 
 
-def losses(boards: GradedBoards, expected: NDArray[Any], found: NDArray[Any]) -> dict[str, Loss]:
-    """The loss by set; `expected` and `found` are int (2B,), both players' moves on `with_mirrors(boards)`."""
-    grades = [_grades(boards, moves) for moves in (expected, found)]
+def losses(boards: GradedBoards, expected: NDArray[Any], moves: NDArray[Any]) -> dict[str, Loss]:
+    """The loss by set; `expected` and `moves`, int (2B,), are the network's and the file's, on `with_mirrors`."""
+    grades = [_grades(boards, columns) for columns in (expected, moves)]
     optimal, outcome = (one - other for one, other in zip(*grades, strict=True))
-    same = (expected == found).reshape(2, -1).mean(0)
+    same = (expected == moves).reshape(2, -1).mean(0)
     table = pd.DataFrame({"same": same, "optimal": optimal, "outcome": outcome})
     return {
         name: {
@@ -84,16 +84,16 @@ def _grades(boards: GradedBoards, moves: NDArray[Any]) -> tuple[NDArray[np.float
     return optimal.mean(0), outcome.mean(0)
 
 
-def check(title: str, found: Mapping[str, Loss]) -> None:
+def check(title: str, losses: Mapping[str, Loss]) -> None:
     """Raise UserError for a file that loses MOST_LOST or more on a set."""
-    if max(loss["optimal"] for loss in found.values()) >= MOST_LOST:
+    if max(loss["optimal"] for loss in losses.values()) >= MOST_LOST:
         limit = f"less than {100 * MOST_LOST:g} on each set"
-        raise UserError(f"{title}: the written file loses {in_words(found)}; allowed: {limit}")
+        raise UserError(f"{title}: the written file loses {in_words(losses)}; allowed: {limit}")
 
 
-def in_words(found: Mapping[str, Loss]) -> str:
+def in_words(losses: Mapping[str, Loss]) -> str:
     """The loss of the optimal-move rate with its interval, set by set, in points."""
-    sets = (f"{points(loss, 'optimal')} on {name}" for name, loss in found.items())
+    sets = (f"{points(loss, 'optimal')} on {name}" for name, loss in losses.items())
     return f"{', '.join(sets)}, in points of optimal"
 
 

@@ -73,7 +73,7 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
     publish.require_ours(out)
     runtime = runtime_archive()
     cores = {name: saved.load_core(file) for name, file in files.items()}
-    with swapped(out, publish.own) as new:
+    with swapped(out, publish.exported_names) as new:
         for file in (*PAGE.iterdir(), *SITE.iterdir()):
             if file.name not in SERVER_ONLY:
                 shutil.copyfile(file, new / file.name)  # without its mode: an installed package may be read-only
@@ -91,19 +91,19 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
         write_json(new / publish.CATALOGUE, catalogue)
         _add_runtime(new / "ort", runtime)
         _add_licences(new / "licences")
-        _list_files(new, later=[each["file"] for each in networks if each["parameters"] > LARGE])
+        _list_files(new, later=[network["file"] for network in networks if network["parameters"] > LARGE])
         (new / publish.SUMS).write_bytes(publish.sums(new).encode())
 
 
 def _by_name(models: Sequence[str | Path]) -> dict[str, Path]:
     """The files of networks by name, which is that of their folder."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for file in map(finding.network_file, models):
         name = file.parent.resolve().name.replace(":", "-")  # a colon has a meaning in an address
-        if name in found:
-            raise UserError(f"{file}: {found[name]} is called {name}, too; the networks of a page need distinct names")
-        found[name] = file
-    return found
+        if name in files:
+            raise UserError(f"{file}: {files[name]} is called {name}, too; the networks of a page need distinct names")
+        files[name] = file
+    return files
 
 
 def _add_network(name: str, file: Path, core: keras.Model, folder: Path) -> dict[str, Any]:

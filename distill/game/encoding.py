@@ -37,16 +37,16 @@ _CELL_BITS = np.array(
 
 def bitboards_of(positions: Iterable[Position]) -> tuple[Bitboards, Bitboards]:
     """current, mask: uint64 (B,) of positions."""
-    current, mask = np.array([(each.current, each.mask) for each in positions], np.uint64).reshape(-1, 2).T.copy()
+    current, mask = np.array([(p.current, p.mask) for p in positions], np.uint64).reshape(-1, 2).T.copy()
     return current, mask
 
 
 def boards(current: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
     """int8 (B, 6, 7) boards of bitboards `current` and `mask`, uint64 (B,)."""
     check_shapes(current, mask)
-    own = np.asarray(current, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
+    mover = np.asarray(current, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
     stones = np.asarray(mask, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
-    cells = 2 * own.astype(np.int8) - stones.astype(np.int8)
+    cells = 2 * mover.astype(np.int8) - stones.astype(np.int8)
     return cells.reshape(*cells.shape[:-1], ROWS, COLUMNS)
 
 

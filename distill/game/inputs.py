@@ -16,7 +16,7 @@ HINT = "; row 0 is the top row, 1 the side to move, -1 the opponent, 0 empty (do
 """How a board is written: the end of every message."""
 
 
-def boards(given: ArrayLike) -> NDArray[np.int8]:
+def boards(boards: ArrayLike) -> NDArray[np.int8]:
     """Boards (B, 6, 7), or one (6, 7), as int8, with row 0 on top: 1 the side to move, -1 the opponent, 0 empty.
 
     Raises ValueError, which says what was found, for another shape, other values, a stone above an empty cell, and
@@ -24,9 +24,9 @@ def boards(given: ArrayLike) -> NDArray[np.int8]:
     equally many stones.
     """
     try:
-        array = np.asarray(given)
-    except ValueError:  # NumPy's own message is about sequences
-        raise ValueError(f"boards have rows of different lengths{HINT}") from None
+        array = np.asarray(boards)
+    except ValueError as error:  # NumPy's own message is about sequences
+        raise ValueError(f"boards have rows of different lengths{HINT}") from error
     if array.ndim not in (2, 3) or array.shape[-2:] != (ROWS, COLUMNS):
         raise ValueError(f"boards have shape {array.shape}, not (B, {ROWS}, {COLUMNS}) or ({ROWS}, {COLUMNS}){HINT}")
     if array.dtype.kind not in "iuf":
@@ -34,8 +34,8 @@ def boards(given: ArrayLike) -> NDArray[np.int8]:
     if (others := array[(array != 1) & (array != -1) & (array != 0)]).size:
         raise ValueError(f"boards hold {', '.join(f'{value:g}' for value in np.unique(others)[:3])}{HINT}")
     current, mask = encoding.bitboards(array)
-    for found, what in rules.faults(current, mask):
-        wrong = found & (mask != np.uint64(rules.FULL_BOARD))  # a full board has no side to move
+    for faulty, what in rules.faults(current, mask):
+        wrong = faulty & (mask != np.uint64(rules.FULL_BOARD))  # a full board has no side to move
         if wrong.any():
             name = "the board" if array.ndim == 2 else f"board {np.flatnonzero(wrong)[0]}"
             raise ValueError(f"{name}: {what}{HINT}")

@@ -93,7 +93,7 @@ def legal_columns(position: Position) -> list[int]:
     return [column for column in range(COLUMNS) if is_legal(position, column)]
 
 
-def play(position: Position, column: int) -> Position:
+def next_position(position: Position, column: int) -> Position:
     """The position after a stone of the side to move falls into a column that is not full."""
     stone = (position.mask + (1 << (BITS_PER_COLUMN * column))) & column_bits(column)
     return Position(position.opponent, position.mask | stone)
@@ -106,11 +106,11 @@ def has_four(stones: NDArray[np.uint64]) -> NDArray[np.bool_]: ...
 def has_four(stones: Any) -> Any:
     """Whether the stones hold four in a line; bool for an integer, bool array for an array."""
     # Stones with a neighbour, then such pairs two cells apart: four in a line.
-    found = stones & 0
+    fours = stones & 0
     for shift in LINE_SHIFTS:
         pairs = stones & (stones >> shift)
-        found = found | (pairs & (pairs >> (2 * shift)))
-    return found != 0
+        fours = fours | (pairs & (pairs >> (2 * shift)))
+    return fours != 0
 
 
 def is_won(position: Position) -> bool:
@@ -150,8 +150,8 @@ def mirror_bits(bits: Bits) -> Bits:
 def is_own_mirror(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """bool (B,), True where a board equals its mirror image, so that a column and its mirror are the same move."""
     check_shapes(current, mask)
-    own: NDArray[np.bool_] = (mirror_bits(current) == current) & (mirror_bits(mask) == mask)
-    return own
+    symmetric: NDArray[np.bool_] = (mirror_bits(current) == current) & (mirror_bits(mask) == mask)
+    return symmetric
 
 
 def mirror(position: Position) -> Position:
@@ -250,7 +250,7 @@ def from_moves(moves: str | Iterable[int]) -> Position:
             raise ValueError(f"move {number} comes after the end of the game")
         if not is_legal(position, column):
             raise ValueError(f"move {number} falls into column {text}, which is full")
-        position = play(position, column)
+        position = next_position(position, column)
     return position
 
 

@@ -41,12 +41,12 @@ def traps(stones: Bitboards, mask: Bitboards) -> Columns:
     threat itself, is not checked.
     """
     check_shapes(stones, mask)
-    found = np.zeros((len(mask), COLUMNS), np.bool_)
+    trapping = np.zeros((len(mask), COLUMNS), np.bool_)
     for column, cell in enumerate(landing(mask).T):
         added, after = stones | cell, mask | cell
         # After this stone: what it threatens, the forced block, and what lies on top of it.
         threats = wins(added, after)
         block = landing(after)[np.arange(len(mask)), threats.argmax(1)]
         above = wins(added, after | block)
-        found[:, column] = (cell != 0) & ((threats.sum(1) > 1) | (threats.any(1) & above.any(1)))
-    return found
+        trapping[:, column] = (cell != 0) & ((threats.sum(1) > 1) | (threats.any(1) & above.any(1)))
+    return trapping

@@ -36,7 +36,7 @@ def play_games(settings: RunSettings, first: int, count: int, labeller: Labeller
     if labeller:
         record = play_labelled(labeller, settings.labeller or "the labeller", settings, games)
     else:
-        record = uct.play(
+        record = uct.play_games(
             *starts(settings, games),
             settings.search,
             seeds=settings.seed,

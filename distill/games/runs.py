@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from distill.common.plugins import Plugin
 from distill.common.settings import Seed, Settings, as_json
-from distill.game.rules import EMPTY, Position, from_moves, is_over, legal_columns, play
+from distill.game.rules import EMPTY, Position, from_moves, is_over, legal_columns, next_position
 from distill.mcts import uct
 from distill.mcts.results import generator
 from distill.mcts.settings import UctSettings
@@ -103,7 +103,7 @@ def opening_moves(settings: Any, game: int) -> list[int]:
         for _ in range(random.integers(fewest, most + 1)):
             columns = legal_columns(position)
             moves.append(columns[random.integers(len(columns))])
-            position = play(position, moves[-1])
+            position = next_position(position, moves[-1])
             if is_over(position):
                 break
         if not is_over(position):

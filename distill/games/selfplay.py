@@ -86,7 +86,7 @@ def make_shards(
                 table = playing.rows(record, places, numbers[places])
                 shards.write(table, run, index, index * size, len(places), folder, LIBRARIES)
 
-    puct.play(
+    puct.play_games(
         *playing.starts(settings, numbers.tolist()),
         settings.search,
         by_rollouts(evaluate, settings.seed) if settings.leaves == "playout" else evaluate,

@@ -59,19 +59,19 @@ def by_rollouts(evaluate: BitboardEvaluator, seed: int = 0) -> BitboardEvaluator
     def evaluate_and_roll_out(current: Bitboards, mask: Bitboards) -> Evaluations:
         logits, _ = outputs.evaluation(evaluate(current, mask), mask)
         value = np.zeros(len(current), np.float32)
-        live, own, stones, policy, sign = np.arange(len(current)), current, mask, logits, np.float32(1)
+        live, policy, sign = np.arange(len(current)), logits, np.float32(1)
         random = splitmix64(current + mask + np.uint64(seed * GOLDEN % 2**64))
         # One ply of all rollouts at a time; finished ones leave the arrays.
         while len(live):
-            column = _draw(policy, stones, random)
-            cell = landing(stones)[np.arange(len(stones)), column]
-            won = has_four(own | cell)
+            column = _draw(policy, mask, random)
+            cell = landing(mask)[np.arange(len(mask)), column]
+            won = has_four(current | cell)
             value[live[won]] = sign
-            unfinished = ~won & (stones | cell != np.uint64(FULL_BOARD))
-            live, own, stones = live[unfinished], (own ^ stones)[unfinished], (stones | cell)[unfinished]
+            unfinished = ~won & (mask | cell != np.uint64(FULL_BOARD))
+            live, current, mask = live[unfinished], (current ^ mask)[unfinished], (mask | cell)[unfinished]
             sign, random = -sign, splitmix64(random[unfinished] + np.uint64(GOLDEN))
             if len(live):
-                policy, _ = outputs.evaluation(evaluate(own, stones), stones)
+                policy, _ = outputs.evaluation(evaluate(current, mask), mask)
         return logits, value
 
     return evaluate_and_roll_out

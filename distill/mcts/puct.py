@@ -1,7 +1,7 @@
 """PUCT and Gumbel search: tree search that an evaluator, such as a network, guides; many games side by side.
 
     result, = search([EMPTY], evaluator, PuctSettings(simulations=100))         # one position
-    record = play(current, mask, PuctSettings(), on_bitboards(evaluator), seeds=1)     # whole games
+    record = play_games(current, mask, PuctSettings(), on_bitboards(evaluator), seeds=1)     # whole games
 
 Every lane plays one game and waits at one leaf at a time. The leaves of all lanes are evaluated in one batch; all that
 is between two batches runs compiled (`engine/puct_simulation.py`).
@@ -30,7 +30,7 @@ from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
 from distill.mcts.results import Positions, SearchResult, checked_bitboards, gamma_variates, generator, results_of
 from distill.mcts.settings import PuctSettings
 
-__all__ = ["PuctSettings", "new_kept", "play", "quiet", "search"]
+__all__ = ["PuctSettings", "new_kept", "play_games", "quiet", "search"]
 
 PUCT_VERSION = 3
 """Raised whenever the same settings, seed and evaluations give other searches."""
@@ -57,10 +57,12 @@ def search(
     no position, and for seeds that do not fit; and OutputError, which names the evaluator, for logits or values that no
     search can use.
     """
-    return results_of(play(*checked_bitboards(positions), settings, on_bitboards(evaluator), seeds=seeds, steps=1))
+    return results_of(
+        play_games(*checked_bitboards(positions), settings, on_bitboards(evaluator), seeds=seeds, steps=1)
+    )
 
 
-def play(
+def play_games(
     current: Bitboards,
     mask: Bitboards,
     settings: PuctSettings,
@@ -90,7 +92,7 @@ def play(
     record = new_record(current, mask, steps)
     if settings.engine == "reference":
         search_one = partial(reference_puct.search, settings=settings, evaluate=textbook.one_by_one(evaluate))
-        textbook.play(record, draw(streams, steps, settings), search_one, settings.simulations, ended)
+        textbook.play_games(record, draw(streams, steps, settings), search_one, settings.simulations, ended)
         return record
     lanes = min(lanes, len(current))
     draws = draw(streams[:lanes], steps, settings)
@@ -107,8 +109,8 @@ def play(
         if waiting:
             lanes_waiting = leaves[:waiting]
             leaf_mask = trees.leaf_mask[lanes_waiting]
-            found = evaluate(trees.leaf_current[lanes_waiting], leaf_mask)
-            puct_simulation.take_evaluations(trees, lanes_waiting, *outputs.evaluation(found, leaf_mask))
+            evaluations = evaluate(trees.leaf_current[lanes_waiting], leaf_mask)
+            puct_simulation.take_evaluations(trees, lanes_waiting, *outputs.evaluation(evaluations, leaf_mask))
         # Idle lanes take the next games, whose numbers are drawn only now: those of 100,000 games take 540 MB.
         for lane, game in zip(idle.tolist(), games_left, strict=False):
             for numbers, drawn in zip(draws, draw([streams[game]], steps, settings), strict=True):
@@ -118,7 +120,7 @@ def play(
 
 
 def new_kept() -> KeptEvaluations:
-    """Space for evaluations to keep from one call of `play` to the next: 1.8 times the speed in a match."""
+    """Space for evaluations to keep from one call of `play_games` to the next: 1.8 times the speed in a match."""
     return puct_tree.new_evaluations(KEPT_BITS)
 
 

@@ -30,8 +30,17 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from distill.game.rules import CENTRE, COLUMNS, COLUMNS_FROM_CENTRE, Position, is_legal, is_over, is_won, legal_columns
-from distill.game.rules import play as after
+from distill.game.rules import (
+    CENTRE,
+    COLUMNS,
+    COLUMNS_FROM_CENTRE,
+    Position,
+    is_legal,
+    is_over,
+    is_won,
+    legal_columns,
+    next_position,
+)
 
 if TYPE_CHECKING:
     from distill.mcts.settings import UctSettings
@@ -45,12 +54,12 @@ f32 = np.float32
 
 def winning_moves(position: Position) -> list[int]:
     """Columns that win at once for the side to move."""
-    return [column for column in legal_columns(position) if is_won(after(position, column))]
+    return [column for column in legal_columns(position) if is_won(next_position(position, column))]
 
 
 def losing_moves(position: Position) -> list[int]:
     """Columns after which the opponent wins at once."""
-    return [column for column in legal_columns(position) if winning_moves(after(position, column))]
+    return [column for column in legal_columns(position) if winning_moves(next_position(position, column))]
 
 
 def best(position: Position, score: Callable[[int], float | tuple[float, ...]]) -> int:
@@ -131,14 +140,14 @@ def best_ucb1(
 
 def expand(node: Node, column: int) -> Node:
     """Give the position after a move its node."""
-    child = node.children[column] = Node(position=after(node.position, column))
+    child = node.children[column] = Node(position=next_position(node.position, column))
     return child
 
 
 def position_after(path: Path) -> Position:
     """The position after the last move of the path."""
     node, column = path[-1]
-    return after(node.position, column)
+    return next_position(node.position, column)
 
 
 def evaluate(path: Path, seed: int, heuristic: bool) -> int:
@@ -166,7 +175,7 @@ def rollout(position: Position, state: int, heuristic: bool) -> int:
                 move = (wins or blocks)[0]
             elif CENTRE in legal and state % 2**32 < round(0.2 * 2**32):  # the lower half decides on the centre
                 move = CENTRE
-        position = after(position, move)
+        position = next_position(position, move)
         if is_won(position):
             return sign
         sign = -sign
@@ -234,7 +243,7 @@ def exploration_weights(position: Position, gamma: Sequence[float], noise: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Result:
     """What K searches of one position found.
 
     Args:
@@ -258,7 +267,7 @@ def label(
     gammas: Sequence[Sequence[float]],
     move: Sequence[float],
     settings: UctSettings,
-) -> Found:
+) -> Result:
     """K independent searches, each with its own noise and rollouts, and their majority.
 
     Random numbers: `keys`, `orders` and `gammas` have one entry a search, as `uct` and `exploration_weights` take them;
@@ -275,7 +284,7 @@ def label(
         value += sum(total_of(root, column) for column in range(COLUMNS)) / settings.simulations
     label = majority(votes, visits)
     played = noisy_move(position, label, move, settings.noise_fraction - noise_at_label)
-    return Found(votes=votes, label=label, visits=visits, value=value / settings.votes, move=played)
+    return Result(votes=votes, label=label, visits=visits, value=value / settings.votes, move=played)
 
 
 def best_visited(root: Node) -> int:

@@ -24,16 +24,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distill.game.rules import COLUMNS, Position, is_over, is_won, legal_columns
-from distill.game.rules import play as after
+from distill.game.rules import COLUMNS, Position, is_over, is_won, legal_columns, next_position
 from distill.mcts.reference import (
     CENTRE_FIRST,
     LOST,
     UNKNOWN,
     WON,
-    Found,
     Node,
     Path,
+    Result,
     best,
     dirichlet,
     exploration_weights,
@@ -99,7 +98,7 @@ def select(root: PuctNode, settings: PuctSettings, first_move: int | None) -> tu
     while node:
         column = best_score(node, entered, settings, node is root) if first_move is None else first_move
         path.append((node, column))
-        leaf, entered, first_move = after(node.position, column), node.visits[column], None
+        leaf, entered, first_move = next_position(node.position, column), node.visits[column], None
         node = None if node.proven[column] else node.children[column]
     return path, leaf
 
@@ -159,7 +158,7 @@ def expand(position: Position, evaluate: EvaluateOne, settings: PuctSettings, is
     odds = [math.exp(float(f32(logits[c])) - highest) if c in legal else 0.0 for c in range(COLUMNS)]
     node = PuctNode(
         position=position,
-        priors=[f32(float(f32(each)) / sum(odds)) for each in odds],
+        priors=[f32(float(f32(weight)) / sum(odds)) for weight in odds],
         value=f32(min(max(float(f32(value)), -1.0), 1.0)),
         discount=settings.discount,
     )
@@ -189,7 +188,7 @@ def search(
     uniform: list[float],
     settings: PuctSettings,
     evaluate: EvaluateOne,
-) -> Found:
+) -> Result:
     """Search one position, and choose a move.
 
     Random numbers: `gamma`, (7,), for noise at the root, `gumbel`, (7,), and two uniform ones, for the move and for
@@ -204,15 +203,15 @@ def search(
         simulate(root, settings, evaluate, first_move)
 
     # Choose a move: by a proof, by the Gumbel root's policy, or by visits.
-    if found := proven_result(root, settings):
-        return found
+    if result := proven_result(root, settings):
+        return result
     sampled = position.ply < settings.sampling_plies
     if settings.root == "gumbel":
         return gumbel_result(root, gumbel, uniform[1], sampled)
     label = best(position, lambda c: (root.proven[c] != LOST, root.visits[c], root.mean(c)))
     move = sample_by_visits(root, label, settings.temperature, uniform[0]) if sampled else label
     value = sum(root.visits[c] * root.mean(c) for c in CENTRE_FIRST) / sum(root.visits)
-    return Found(votes=[label], visits=list(root.visits), label=label, move=move, value=value)
+    return Result(votes=[label], visits=list(root.visits), label=label, move=move, value=value)
 
 
 def mix_noise(root: PuctNode, gamma: list[float], noise: float) -> None:
@@ -222,7 +221,7 @@ def mix_noise(root: PuctNode, gamma: list[float], noise: float) -> None:
         root.priors[column] = f32((1.0 - noise) * float(root.priors[column]) + noise * share)
 
 
-def proven_result(root: PuctNode, settings: PuctSettings) -> Found | None:
+def proven_result(root: PuctNode, settings: PuctSettings) -> Result | None:
     """The result of a proven root: the quickest win, or the slowest loss, gets all visits."""
     legal = [column for column in CENTRE_FIRST if column in legal_columns(root.position)]
     won = [column for column in legal if root.proven[column] == WON]
@@ -232,7 +231,7 @@ def proven_result(root: PuctNode, settings: PuctSettings) -> Found | None:
     label = max(won or legal, key=lambda c: (sign * root.plies[c], root.visits[c], root.mean(c)))
     count = POLICY_UNITS if settings.root == "gumbel" else settings.simulations
     visits = [count * (column == label) for column in range(COLUMNS)]
-    return Found(votes=[label], visits=visits, label=label, move=label, value=root.mean(label))
+    return Result(votes=[label], visits=visits, label=label, move=label, value=root.mean(label))
 
 
 def sample_by_visits(root: PuctNode, label: int, temperature: float, uniform: float) -> int:
@@ -296,7 +295,7 @@ def gumbel_scores(root: PuctNode, gumbel: list[float]) -> dict[int, float]:
     return {c: float(gumbel[c]) + math.log(prior[c]) + scale * (1 + q[c]) / 2 for c in legal}
 
 
-def gumbel_result(root: PuctNode, gumbel: list[float], shift: float, sampled: bool) -> Found:
+def gumbel_result(root: PuctNode, gumbel: list[float], shift: float, sampled: bool) -> Result:
     """The improved policy, the softmax of the scores without noise, as visits; its best column; its value.
 
     The move that is `sampled` is the best by noisy scores among the columns visited most.
@@ -310,7 +309,7 @@ def gumbel_result(root: PuctNode, gumbel: list[float], shift: float, sampled: bo
     noisy = gumbel_scores(root, gumbel)
     move = best(root.position, lambda c: (root.visits[c], noisy[c])) if sampled else label
     visits = policy_in_units(odds, shift)
-    return Found(votes=[label], visits=visits, label=label, move=move, value=value)
+    return Result(votes=[label], visits=visits, label=label, move=move, value=value)
 
 
 def policy_in_units(odds: dict[int, float], shift: float) -> list[int]:

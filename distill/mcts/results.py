@@ -39,13 +39,13 @@ class SearchResult:
 
 def checked_bitboards(positions: Positions) -> tuple[Bitboards, Bitboards]:
     """`current` and `mask`, uint64 (B,). Raises ValueError for what is neither positions nor boards."""
-    given: Any = positions
-    if not isinstance(given, Iterable):
-        raise ValueError(f"positions are one {type(given).__name__}, not a list of positions or boards")
-    given = list(given) if isinstance(given, Iterator) else given
-    if isinstance(given, np.ndarray) or not all(isinstance(each, Position) for each in given):
-        return bitboards(inputs.boards(given).reshape(-1, ROWS, COLUMNS))
-    return bitboards_of(given)
+    items: Any = positions
+    if not isinstance(items, Iterable):
+        raise ValueError(f"positions are one {type(items).__name__}, not a list of positions or boards")
+    items = list(items) if isinstance(items, Iterator) else items
+    if isinstance(items, np.ndarray) or not all(isinstance(item, Position) for item in items):
+        return bitboards(inputs.boards(items).reshape(-1, ROWS, COLUMNS))
+    return bitboards_of(items)
 
 
 def results_of(record: GameRecord) -> list[SearchResult]:

@@ -10,8 +10,7 @@ import numpy as np
 
 from distill.game import outputs
 from distill.game.encoding import bitboards_of
-from distill.game.rules import Position, is_over, is_won
-from distill.game.rules import play as after
+from distill.game.rules import Position, is_over, is_won, next_position
 from distill.mcts import reference, reference_puct
 from distill.mcts.engine.puct_tree import PuctDraws
 from distill.mcts.engine.record import Ended, GameRecord
@@ -25,10 +24,10 @@ def source_hash() -> str:
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:16]
 
 
-def play(
+def play_games(
     record: GameRecord,
     draws: UctDraws | PuctDraws,
-    search: Callable[..., reference.Found],
+    search: Callable[..., reference.Result],
     simulations: int,
     ended: Ended | None = None,
 ) -> None:
@@ -42,12 +41,12 @@ def play(
     for game, numbers in enumerate(zip(*(part.tolist() for part in draws), strict=True)):
         position = Position(int(record.current[game, 0]), int(record.mask[game, 0]))
         for step, drawn in enumerate(zip(*numbers, strict=True)):
-            found = search(position, *drawn)
+            result = search(position, *drawn)
             record.current[game, step], record.mask[game, step] = position.current, position.mask
             for name in ("votes", "label", "visits", "value", "move"):
-                getattr(record, name)[game, step] = getattr(found, name)
+                getattr(record, name)[game, step] = getattr(result, name)
             record.simulations[game, step], record.length[game] = simulations, step + 1
-            position = after(position, found.move)
+            position = next_position(position, result.move)
             if is_over(position):
                 break
         record.result[game] = is_won(position)

@@ -1,7 +1,7 @@
 """UCT with rollouts: K independent searches of a position vote, with noise at the root or in the moves played.
 
     result, = search([EMPTY], UctSettings(simulations=1000))        # one position
-    record = play(current, mask, UctSettings(), seeds=1)     # whole games
+    record = play_games(current, mask, UctSettings(), seeds=1)     # whole games
 
 The score of a move is mean return + c · w · sqrt(ln N / n), with w = 1 below the root and, at the root,
 w = L · ((1 − f) / L + f · Dirichlet(alpha)) for L legal moves and a noise fraction f. A search chooses the move with
@@ -31,7 +31,7 @@ from distill.mcts.engine.uct_simulation import UNVISITED
 from distill.mcts.results import Positions, SearchResult, checked_bitboards, gamma_variates, generator, results_of
 from distill.mcts.settings import UctSettings
 
-__all__ = ["UctSettings", "play", "search"]
+__all__ = ["UctSettings", "play_games", "search"]
 
 SEARCH_VERSION = 1
 """Raised whenever the same settings and seed give other searches."""
@@ -55,10 +55,10 @@ def search(
     position, which makes its result independent of the others. Raises ValueError where the game is over, for what is
     no position, and for seeds that do not fit.
     """
-    return results_of(play(*checked_bitboards(positions), settings, seeds=seeds, lanes=lanes, steps=1))
+    return results_of(play_games(*checked_bitboards(positions), settings, seeds=seeds, lanes=lanes, steps=1))
 
 
-def play(
+def play_games(
     current: Bitboards,
     mask: Bitboards,
     settings: UctSettings,
@@ -81,7 +81,7 @@ def play(
     draws, votes = draw(streams, steps, settings), settings.votes
     record = new_record(current, mask, steps, votes)
     if settings.engine == "reference":
-        textbook.play(record, draws, partial(reference.label, settings=settings), votes * settings.simulations)
+        textbook.play_games(record, draws, partial(reference.label, settings=settings), votes * settings.simulations)
         return record
     # Searches too large to stand side by side take turns.
     lanes = max(1, min(lanes, MOST_NODES // settings.simulations))

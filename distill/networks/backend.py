@@ -80,7 +80,7 @@ def _signals_later() -> Iterator[None]:
     # None: a handler of the program that Python is embedded in, which Python could not set again.
     handlers = {number: handler for number, handler in handlers.items() if handler is not None}
     for number in handlers:
-        signal.signal(number, lambda *each: came.append(each[0]))
+        signal.signal(number, lambda number, _: came.append(number))
     try:
         yield
     finally:

@@ -34,6 +34,6 @@ def copy_weights(source: keras.Model, target: keras.Model) -> None:
     """
     layers, others = ({layer.name: layer for layer in model.layers if layer.weights} for model in (source, target))
     pairs = [(layers[name], others[name]) for name in layers] if layers.keys() == others.keys() else [(source, target)]
-    for given, changed in pairs:
-        weights = zip(given.get_weights(), changed.weights, strict=True)
-        changed.set_weights([np.reshape(array, own.shape) for array, own in weights])
+    for original, changed in pairs:
+        weights = zip(original.get_weights(), changed.weights, strict=True)
+        changed.set_weights([np.reshape(array, weight.shape) for array, weight in weights])

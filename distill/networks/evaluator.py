@@ -77,19 +77,19 @@ class NetworkEvaluator:
 
     def __call__(self, current: Bitboards, mask: Bitboards) -> Results:
         """Logits float32 (B, 7) and values float32 (B,) in [−1, 1] of positions, uint64 (B,) each; any B."""
-        given = boards(current, mask)
-        logits, value = np.empty((len(given), COLUMNS), np.float32), np.empty(len(given), np.float32)
-        for start in range(0, len(given), self._batch):
-            piece = given[start : start + self._batch]
+        inputs = boards(current, mask)
+        logits, value = np.empty((len(inputs), COLUMNS), np.float32), np.empty(len(inputs), np.float32)
+        for start in range(0, len(inputs), self._batch):
+            piece = inputs[start : start + self._batch]
             size = self._size or padded_size(len(piece))
             if size not in self._graphs:
                 self._graphs[size] = _graph(self.network, size, compiled=self._fast is not None and _compiles())
             # Empty boards fill the batch; their results are dropped.
             padded = np.zeros((size, ROWS, COLUMNS), np.int8)
             padded[: len(piece)] = piece
-            found = self._graphs[size](padded)
-            logits[start : start + self._batch] = keras.ops.convert_to_numpy(found["logits"])[: len(piece)]
-            value[start : start + self._batch] = keras.ops.convert_to_numpy(found["value"])[: len(piece)]
+            outputs = self._graphs[size](padded)
+            logits[start : start + self._batch] = keras.ops.convert_to_numpy(outputs["logits"])[: len(piece)]
+            value[start : start + self._batch] = keras.ops.convert_to_numpy(outputs["value"])[: len(piece)]
         return logits, value
 
 

@@ -49,13 +49,13 @@ def networks(folders: Sequence[Path], holding: Sequence[str] = (BEST, EXPORTED))
 
     A name is the path below the folder, such as `cnn` or `reference/pillar`; the first of equal names counts.
     """
-    found: dict[str, Path] = {}
+    folder_of: dict[str, Path] = {}
     for top in folders:
         # The networks of the folder, then those of its `reference/`.
         for folder in (*sorted(top.glob("*")), *sorted(top.glob(f"{REFERENCE}/*"))):
             if any(os.path.isfile(folder / file) for file in holding):  # unlike Path's, False where it may not be read
-                found.setdefault(folder.relative_to(top).as_posix(), folder)
-    return found
+                folder_of.setdefault(folder.relative_to(top).as_posix(), folder)
+    return folder_of
 
 
 def called(name: str, known: Mapping[str, Path]) -> Path | None:
@@ -68,10 +68,10 @@ def find(word: str | Path) -> Path | None:
     exists = os.path.exists(word)  # unlike Path's, False for a word that is too long to be a path
     known = networks(places()) if isinstance(word, str) else {}
     # A name first, so that a folder of this name in the working directory does not hide the network.
-    if isinstance(word, str) and "/" not in word and (found := called(word, known)):
-        if exists and found.resolve() != Path(word).resolve():
-            say_once(f"{word} means {found}; ./{word} would be the path")
-        return found
+    if isinstance(word, str) and "/" not in word and (folder := called(word, known)):
+        if exists and folder.resolve() != Path(word).resolve():
+            say_once(f"{word} means {folder}; ./{word} would be the path")
+        return folder
     return Path(word) if exists else called(str(word).rstrip("/"), known)  # shells complete a name with a slash
 
 
@@ -94,8 +94,8 @@ def is_current(folder: Path) -> bool:
 
 def required(word: str | Path) -> Path:
     """The result of `find`. Raises UserError if there is neither such a network nor such a path."""
-    if found := find(word):
-        return found
+    if path := find(word):
+        return path
     if not isinstance(word, str):
         raise UserError(f"{shortened(word)}: no such path; a name is given as text, not as a Path")
     raise UserError(f"{shortened(word)}: no such path, and no network of that name; {names()}")

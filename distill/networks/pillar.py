@@ -75,20 +75,20 @@ class MirrorConv(layers.Layer):
 
     def kernels(self, channels: int) -> Any:
         """The kernels of both orientations, (height, width, C, 2F)."""
-        own = ops.reshape(self.kernel, (*self.kernel_size, channels, self.features))
+        kernels = ops.reshape(self.kernel, (*self.kernel_size, channels, self.features))
         # The second half of the outputs: the same kernels, looking the other way.
-        mirrored = ops.flip(own, axis=1)
+        mirrored = ops.flip(kernels, axis=1)
         if self.paired:
             mirrored = swap_halves(mirrored, axis=2)
-        return ops.concatenate([own, mirrored], axis=-1)
+        return ops.concatenate([kernels, mirrored], axis=-1)
 
     def biases(self) -> Any:
         """The biases of both orientations, (2F,)."""
         return ops.concatenate([self.bias, self.bias], axis=-1)
 
     def get_config(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in ("features", "kernel_size", "padding", "paired", "initializer")}
-        return {**super().get_config(), **own}
+        config = {name: getattr(self, name) for name in ("features", "kernel_size", "padding", "paired", "initializer")}
+        return {**super().get_config(), **config}
 
 
 def swap_halves(x: Any, axis: int = -1) -> Any:

@@ -59,12 +59,12 @@ class Lines(layers.Layer):
         second = count - 2 * ops.floor(count / 2)
         odd = ops.cast(np.arange(ROWS, 0, -1)[:, None, None] % 2, planes.dtype)  # the lowest row is the first
         followed = odd + second - 2 * odd * second
-        own = ops.reshape(
+        sums = ops.reshape(
             self.stones_on_lines(planes) + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES)
         )
         # A sum of 3 means three own stones and no other; one stone of the other side makes it negative.
-        three = ops.max(ops.relu(own - 2), axis=-1) * empty
-        two = ops.sum(ops.clip(own - 1, 0, 1), axis=-1) * empty / 4
+        three = ops.max(ops.relu(sums - 2), axis=-1) * empty
+        two = ops.sum(ops.clip(sums - 1, 0, 1), axis=-1) * empty / 4
         on_all = ops.ones_like(stones)
         return ops.concatenate([planes, playable, followed * on_all, second * on_all, three, two], axis=-1)
 

@@ -25,10 +25,10 @@ CHUNK = 4096
 """Most boards per call of the graph. Bounds the memory of attention; larger batches are not faster."""
 
 
-def check_names(path: Path, arguments: Collection[str], found: Collection[str]) -> None:
+def check_names(path: Path, arguments: Collection[str], outputs: Collection[str]) -> None:
     """Raise UserError unless a file's arguments and outputs have the names that `export` gives them."""
-    if set(arguments) != {"board"} or not {"logits", "policy", "move"} <= set(found):
-        raise UserError(f"{path}: not a model of distill (arguments {sorted(arguments)}, outputs {sorted(found)})")
+    if set(arguments) != {"board"} or not {"logits", "policy", "move"} <= set(outputs):
+        raise UserError(f"{path}: not a model of distill (arguments {sorted(arguments)}, outputs {sorted(outputs)})")
 
 
 def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "", checks: bool = True) -> Predict:
@@ -43,24 +43,26 @@ def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "", checks:
     def evaluate(boards: NDArray[np.int8]) -> Outputs:
         with outputs.named(file):
             try:
-                found = graph(boards)
+                output = graph(boards)
             except Exception as error:  # the runtimes have many types
                 if not file:
                     raise
-                raise OutputError(f"cannot be evaluated ({first_line(error)})") from None
-            return outputs.network(found, boards) if checks else dict(found)
+                raise OutputError(f"cannot be evaluated ({first_line(error)})") from error
+            return outputs.network(output, boards) if checks else dict(output)
 
     def predict(boards: ArrayLike) -> Outputs:
-        given = np.asarray(boards, np.int8)
-        if given.ndim not in (2, 3) or given.shape[-2:] != (ROWS, COLUMNS):
-            raise ValueError(f"boards have shape {given.shape}, expected (B, {ROWS}, {COLUMNS}) or ({ROWS}, {COLUMNS})")
-        batch = given.reshape(-1, ROWS, COLUMNS)
+        boards = np.asarray(boards, np.int8)
+        if boards.ndim not in (2, 3) or boards.shape[-2:] != (ROWS, COLUMNS):
+            raise ValueError(
+                f"boards have shape {boards.shape}, expected (B, {ROWS}, {COLUMNS}) or ({ROWS}, {COLUMNS})"
+            )
+        batch = boards.reshape(-1, ROWS, COLUMNS)
         if not len(batch):  # TensorFlow's convolutions refuse an empty batch
             return {name: array[:0] for name, array in predict(np.zeros((1, ROWS, COLUMNS), np.int8)).items()}
         # Split what is too large for one call, and join the outputs.
         pieces = [evaluate(batch[start : start + CHUNK]) for start in range(0, len(batch), CHUNK)]
         joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        if given.ndim == 3:
+        if boards.ndim == 3:
             return joined
         return {name: array[0] for name, array in joined.items()} | {"move": int(joined["move"][0])}
 

@@ -41,11 +41,11 @@ class Pretrained:
 
     def __call__(self, boards: ArrayLike) -> Outputs:
         """The network's outputs by name. Raises ValueError for boards that `game.inputs` refuses."""
-        given = inputs.boards(boards)
+        checked = inputs.boards(boards)
         # After a fork the threads of the runtime are missing here.
         if os.getpid() != self._process:
             self._load()
-        return self._predict(given)
+        return self._predict(checked)
 
     def __reduce__(self) -> tuple[type[Pretrained], tuple[Path]]:
         return Pretrained, (self._folder,)
@@ -55,8 +55,8 @@ def load_pretrained(name: str | Path = "pillar") -> Pretrained:
     """A network as `predict(boards)`: one in `models/`, one that ships, or the folder or file of one.
 
         predict = distill.load_pretrained("pillar")
-        found = predict(board)  # int8 (6, 7), or (B, 6, 7): row 0 on top, +1 the side to move, -1 the other, 0 empty
-        found["move"]           # the column, an int for one board; also "policy", "logits" and perhaps "value"
+        outputs = predict(board)  # int8 (6, 7), or (B, 6, 7): row 0 on top, +1 the side to move, -1 the other, 0 empty
+        outputs["move"]           # the column, an int for one board; also "policy", "logits" and perhaps "value"
 
     `predict` raises ValueError for what is no board, and says how to convert it. With equally many stones of both sides
     it cannot tell whose turn it is. From Kaggle's observation, from columns 1-7, and from row 0 at the bottom:
@@ -119,11 +119,11 @@ def _load_onnx(file: Path, checks: bool) -> Predict:
     try:
         session = onnxruntime.InferenceSession(file.read_bytes(), options, providers=["CPUExecutionProvider"])
         arguments = [argument.name for argument in session.get_inputs()]
-        found = [output.name for output in session.get_outputs()]
+        returned = [output.name for output in session.get_outputs()]
     except Exception as error:  # ONNX Runtime has a type for each kind of damage
-        raise UserError(f"{file}: not a readable ONNX model ({first_line(error)})") from None
-    check_names(file, arguments, found)
-    names = [name for name in outputs.NETWORK if name in found]
+        raise UserError(f"{file}: not a readable ONNX model ({first_line(error)})") from error
+    check_names(file, arguments, returned)
+    names = [name for name in outputs.NETWORK if name in returned]
 
     def graph(boards: NDArray[np.int8]) -> Outputs:
         return dict(zip(names, session.run(names, {"board": boards}), strict=True))

@@ -138,11 +138,11 @@ def _try_out(core: keras.Model, source: str) -> None:
     boards = encoding.boards(*outputs.TRIAL)
     legal = boards[:, 0] == 0  # before a layer can change the boards
     played = plugins.call(heads.played(core), source, boards)
-    found = {name: keras.ops.convert_to_numpy(output) for name, output in played.items()}
+    arrays = {name: keras.ops.convert_to_numpy(output) for name, output in played.items()}
     with outputs.named(source):
-        outputs.logits(found["logits"], legal)
-        if "value" in found:
-            outputs.values(found["value"], len(boards))
+        outputs.logits(arrays["logits"], legal)
+        if "value" in arrays:
+            outputs.values(arrays["value"], len(boards))
     try:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "network.keras"

@@ -98,7 +98,7 @@ class LevelPlayer:
     base: Player
     level: Level
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         policy = checked_choices(self.base, current, mask, seeds).policy
         assert policy is not None  # networks, searches and the solver have one
         shares = probabilities(self.level, policy, current, mask)
@@ -136,21 +136,21 @@ def probabilities(level: Level, policy: Shares, current: Bitboards, mask: Bitboa
 
 def has_trap(current: Bitboards, mask: Bitboards) -> NDArray[np.bool_]:
     """bool (B,), whether a trap of step 2 is on the board, for the side to move or against it."""
-    found = lets_win_on_top(current, mask)
+    columns = lets_win_on_top(current, mask)
     # A threat that is there already is no trap: step 3 handles it.
     for stones in (current, current ^ mask):
-        found |= traps(stones, mask) & ~wins(stones, mask)
-    return np.logical_or.reduce(found, axis=1)
+        columns |= traps(stones, mask) & ~wins(stones, mask)
+    return np.logical_or.reduce(columns, axis=1)
 
 
 def lets_win_on_top(current: Bitboards, mask: Bitboards) -> Columns:
     """bool (B, 7), True where a stone of the side to move lets the opponent win on top of it."""
     opponent = current ^ mask
     cells = landing(mask)
-    found = np.zeros(cells.shape, np.bool_)
+    losing = np.zeros(cells.shape, np.bool_)
     for column, cell in enumerate(cells.T):
-        found[:, column] = (cell != 0) & wins(opponent, mask | cell)[:, column]
-    return found
+        losing[:, column] = (cell != 0) & wins(opponent, mask | cell)[:, column]
+    return losing
 
 
 def _at_temperature(policy: Shares, temperature: float) -> Shares:

@@ -65,18 +65,18 @@ def openings(count: int, plies: int, seed: int) -> list[Opening]:
     once 2,000 in a row found no new opening.
     """
     rng = np.random.default_rng([seed, plies])
-    found: dict[frozenset[Position], Opening] = {}  # by the board and its mirror image
+    distinct: dict[frozenset[Position], Opening] = {}  # by the board and its mirror image
     fruitless = 0
     # Draw moves until there are enough; most draws end early or repeat an opening.
-    while len(found) < count:
+    while len(distinct) < count:
         moves = tuple(int(move) for move in rng.integers(0, 7, plies))
         position = _after(moves)
-        if position and (both := frozenset({position, mirror(position)})) not in found and not _urgent(position):
-            found[both] = moves
+        if position and (both := frozenset({position, mirror(position)})) not in distinct and not _urgent(position):
+            distinct[both] = moves
             fruitless = 0
         elif (fruitless := fruitless + 1) > 2_000:
-            raise ValueError(f"there are only about {len(found)} openings of {plies} plies, {count} are needed")
-    return list(found.values())
+            raise ValueError(f"there are only about {len(distinct)} openings of {plies} plies, {count} are needed")
+    return list(distinct.values())
 
 
 def _after(moves: Opening) -> Position | None:

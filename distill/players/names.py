@@ -92,8 +92,8 @@ def parse(name: str) -> Name:
     if plugins.is_spec(name):
         return Name(custom=name)
     # What remains is a network, perhaps with a mode.
-    found = re.fullmatch(r"(.*)@([^/\\@]*)", name)  # an @ before a slash is part of a path
-    named, mode = found.groups() if found else (name, "")
+    match = re.fullmatch(r"(.*)@([^/\\@]*)", name)  # an @ before a slash is part of a path
+    named, mode = match.groups() if match else (name, "")
     search, _, number = mode.partition(":")
     if search in SEARCHING_MODES:
         return Name(network=named, mode=search, simulations=_simulations(number))

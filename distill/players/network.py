@@ -82,7 +82,7 @@ class NetworkPlayer:
     predict: Predict = field(repr=False)
     mode: str = "policy"
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         outputs = self.predict(boards(current, mask))
         policy, value = outputs["policy"].astype(np.float64), outputs.get("value")
         return Choices(
@@ -107,12 +107,12 @@ class GuidedPlayer:
 
         return new_kept()
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
-        from distill.mcts.puct import play, quiet
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+        from distill.mcts.puct import play_games, quiet
 
         lanes = max(1, min(len(current), LANES))
         settings, numbers = quiet(self.settings), seeds.tolist()
-        record = play(current, mask, settings, self.predict, seeds=numbers, lanes=lanes, steps=1, kept=self.kept)
+        record = play_games(current, mask, settings, self.predict, seeds=numbers, lanes=lanes, steps=1, kept=self.kept)
         visits = record.visits[:, 0].astype(np.float64)
         return Choices(
             moves=record.label[:, 0].astype(np.int64),

@@ -46,7 +46,7 @@ class Player(Protocol):
     def name(self) -> str:
         """The name that the user gave, short enough for a table."""
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         """Choose moves in B positions that are not over.
 
         Args:
@@ -63,28 +63,28 @@ class CustomPlayer:
     name: str
     player: Any = field(repr=False)
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
-        if hasattr(self.player, "play"):
-            found = plugins.call(self.player.play, self.name, current, mask, seeds)
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+        if hasattr(self.player, "choose"):
+            choices = plugins.call(self.player.choose, self.name, current, mask, seeds)
         else:
-            found = plugins.call(self.player, self.name, encoding.boards(current, mask), seeds)
-        return found if isinstance(found, Choices) else Choices(moves=found)
+            choices = plugins.call(self.player, self.name, encoding.boards(current, mask), seeds)
+        return choices if isinstance(choices, Choices) else Choices(moves=choices)
 
 
-def as_player(found: Any, name: str = "") -> Player:
+def as_player(player: Any, name: str = "") -> Player:
     """The player that a user's object is.
 
     Args:
-      found: a `Player`; a class of players, made without arguments; or a function that takes boards, int8 (B, 6, 7)
+      player: a `Player`; a class of players, made without arguments; or a function that takes boards, int8 (B, 6, 7)
         with row 0 on top and +1 the side to move, and seeds, uint64 (B,). It returns moves (B,), or `Choices` where it
         also has a policy or a value.
       name: for tables and errors; without it the object's own.
     """
     # A class of players takes no arguments.
-    if isinstance(found, type):
-        found = plugins.call(found, name or found.__name__)
-    own = str(getattr(found, "name", "") or getattr(found, "__name__", type(found).__name__))
-    return CustomPlayer(name=name or own, player=found)
+    if isinstance(player, type):
+        player = plugins.call(player, name or player.__name__)
+    default_name = str(getattr(player, "name", "") or getattr(player, "__name__", type(player).__name__))
+    return CustomPlayer(name=name or default_name, player=player)
 
 
 def checked_choices(player: Player, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
@@ -94,17 +94,17 @@ def checked_choices(player: Player, current: Bitboards, mask: Bitboards, seeds: 
     """
     for bits in (current, mask, seeds):
         if np.shape(bits) != (len(mask),) or np.asarray(bits).dtype != np.uint64:
-            shapes = ", ".join(f"{np.asarray(each).dtype} {np.shape(each)}" for each in (current, mask, seeds))
+            shapes = ", ".join(f"{np.asarray(array).dtype} {np.shape(array)}" for array in (current, mask, seeds))
             raise ValueError(f"{player.name}: current, mask and seeds are {shapes}; each must be uint64 ({len(mask)},)")
     legal = legal_mask(mask)
     with outputs.named(player.name):
-        found = player.play(current.copy(), mask.copy(), seeds.copy())  # a player may use them as scratch
-        if not isinstance(found, Choices):
-            raise OutputError(f"returned {type(found).__name__}, not Choices")
+        choices = player.choose(current.copy(), mask.copy(), seeds.copy())  # a player may use them as scratch
+        if not isinstance(choices, Choices):
+            raise OutputError(f"returned {type(choices).__name__}, not Choices")
         # Copies, because a player may return the same arrays again.
-        moves = outputs.moves(found.moves, legal).astype(np.int64)
-        policy = None if found.policy is None else outputs.policy(found.policy, legal).copy()
-        value = None if found.value is None else outputs.values(found.value, len(mask)).copy()
+        moves = outputs.moves(choices.moves, legal).astype(np.int64)
+        policy = None if choices.policy is None else outputs.policy(choices.policy, legal).copy()
+        value = None if choices.value is None else outputs.values(choices.value, len(mask)).copy()
     return Choices(moves=moves, policy=policy, value=value)
 
 
@@ -144,7 +144,7 @@ class RandomPlayer:
     name: str = "random"
     tactical: bool = False
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         allowed = legal_mask(mask)
         if self.tactical:
             for stones in (current ^ mask, current):  # own wins last, so that they overrule blocks

@@ -34,7 +34,7 @@ class SearchPlayer:
     workers: int = 1
     cluster: Workers | None = None
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         results = self.search(current, mask, seeds)
         visits = np.array([result.visits for result in results], np.float64).reshape(-1, COLUMNS)
         return Choices(

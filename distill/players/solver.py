@@ -98,7 +98,7 @@ class SolverPlayer:
     def __post_init__(self) -> None:
         check_installed()
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         scores = score_boards(current, mask, self.workers)
         best = scores.max(1, keepdims=True, initial=FULL_COLUMN)
         allowed = (scores == best) & legal_mask(mask)
@@ -106,21 +106,21 @@ class SolverPlayer:
         return Choices(moves=draw_column(allowed, seeds), policy=policy, value=np.sign(best[:, 0]).astype(np.float64))
 
 
-_own_solver = functools.cache(Solver)
+_solver = functools.cache(Solver)
 """One a process: loading its book takes longer than scoring a chunk."""
 
 
 def _score(current: Bitboards, mask: Bitboards) -> NDArray[np.int8]:
     boards = zip(current.tolist(), mask.tolist(), strict=True)
-    return np.array([_own_solver().scores(Position(*bits)) for bits in boards], np.int8)
+    return np.array([_solver().scores(Position(*bits)) for bits in boards], np.int8)
 
 
 def _grid(position: Position) -> list[list[int]]:
     """Six rows of seven cells, top row first: 1 the first player, 2 the second, 0 empty."""
     # The package names the players by who began.
-    own = 1 if position.ply % 2 == 0 else 2
+    mover = 1 if position.ply % 2 == 0 else 2
     cells = encoding.boards([position.current], [position.mask]).reshape(ROWS, COLUMNS)
-    return np.where(cells == 0, 0, np.where(cells > 0, own, 3 - own)).tolist()
+    return np.where(cells == 0, 0, np.where(cells > 0, mover, 3 - mover)).tolist()
 
 
 def moves_to_end(best: ArrayLike, ply: ArrayLike) -> NDArray[np.int64]:
@@ -129,7 +129,7 @@ def moves_to_end(best: ArrayLike, ply: ArrayLike) -> NDArray[np.int64]:
     The winner has 22 − |best| stones at the end; the side to move has ply // 2 now and moves first.
     """
     best, ply = np.asarray(best, np.int64), np.asarray(ply, np.int64)
-    own, opponent = ply // 2, ply - ply // 2
-    win = 2 * (HIGHEST - best - own) - 1
+    current, opponent = ply // 2, ply - ply // 2
+    win = 2 * (HIGHEST - best - current) - 1
     loss = 2 * (HIGHEST + best - opponent)
     return np.where(best > 0, win, np.where(best < 0, loss, CELLS - ply))

@@ -112,10 +112,10 @@ def _obey(word: str, game: Game) -> str:
         return board_text(game.columns)
     if word in ("b", "back"):
         # Take back the last own move, and what the machine answered.
-        own = range(game.human, len(game.columns), 2)
-        if not own:
+        turns = range(game.human, len(game.columns), 2)
+        if not turns:
             return "You have no move to take back."
-        del game.columns[own[-1] :]
+        del game.columns[turns[-1] :]
         return board_text(game.columns)
     if word in ("?", "help", ""):
         return HELP

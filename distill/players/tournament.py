@@ -64,20 +64,20 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tup
     order = sorted(range(len(players)), key=lambda index: -ratings[index].mean)
     for index in order:
         # Results are those of the player with the first stone.
-        own = np.concatenate([games.results[seats[:, 0] == index], -games.results[seats[:, 1] == index]])
+        results = np.concatenate([games.results[seats[:, 0] == index], -games.results[seats[:, 1] == index]])
         trials = 2 * (len(players) - 1)  # games of a player from one opening
         standings.append(
             Standing(
                 player=players[index].name,
-                games=len(own),
-                wins=int((own > 0).sum()),
-                draws=int((own == 0).sum()),
-                losses=int((own < 0).sum()),
+                games=len(results),
+                wins=int((results > 0).sum()),
+                draws=int((results == 0).sum()),
+                losses=int((results < 0).sum()),
                 score=share(np.nanmean(points[:, index], axis=1) / 2, trials),
                 elo=ratings[index],
             )
         )
-    found = Tournament(
+    tournament = Tournament(
         standings=standings,
         players=[player.name for player in players],
         points=np.where(np.isnan(points), 0, points).sum(0).tolist(),
@@ -85,7 +85,7 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tup
         distinct_games=games.distinct,
         openings=len(set(starts)),
     )
-    return found, f"{_standings_table(standings)}\n\n{_cross_table(standings, points[:, order][:, :, order])}\n"
+    return tournament, f"{_standings_table(standings)}\n\n{_cross_table(standings, points[:, order][:, :, order])}\n"
 
 
 def _standings_table(standings: Sequence[Standing]) -> str:

@@ -32,7 +32,7 @@ from distill.web.messages import (
     Move,
     Problem,
     Request,
-    next_position,
+    move_reply,
 )
 from distill.web.opponents import Opponents
 
@@ -101,20 +101,20 @@ def _routes(opponents: Opponents) -> APIRouter:
     async def move(request: Request) -> Move:
         """A player's move in a position, and the position after it."""
         position = request.position()
-        (found,) = await opponents.analyse(request.player, [position], request.seed)
-        return next_position(request, position, found.move)
+        (chosen,) = await opponents.analyse(request.player, [position], request.seed)
+        return move_reply(request, position, chosen.move)
 
     @routes.post("/analysis", responses=REFUSALS)
     async def analysis(request: Request) -> Analysis:
         """A player's evaluation of each column: a network's policy, a search's visits, the solver's scores."""
-        (found,) = await opponents.analyse(request.player, [request.position()], request.seed)
-        return found
+        (result,) = await opponents.analyse(request.player, [request.position()], request.seed)
+        return result
 
     @routes.post("/game", responses=REFUSALS)
     async def game(request: GameRequest) -> GameAnalysis:
         """A player's evaluation of every position of a game, in one request: for a review."""
-        found = await opponents.analyse(request.player, request.positions(), request.seed)
-        return GameAnalysis(player=request.player, analyses=found)
+        analyses = await opponents.analyse(request.player, request.positions(), request.seed)
+        return GameAnalysis(player=request.player, analyses=analyses)
 
     return routes
 

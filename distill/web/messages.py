@@ -16,8 +16,8 @@ from distill.game import encoding, rules
 from distill.game.rules import Position
 
 Cell = Literal[-1, 0, 1]
-EachColumn = Field(min_length=rules.COLUMNS, max_length=rules.COLUMNS)
-Row = Annotated[list[Cell], EachColumn]
+PerColumn = Field(min_length=rules.COLUMNS, max_length=rules.COLUMNS)
+Row = Annotated[list[Cell], PerColumn]
 Board = Annotated[list[Row], Field(min_length=rules.ROWS, max_length=rules.ROWS)]
 Column = Annotated[int, Field(ge=0, lt=rules.COLUMNS)]
 PlayerName = Annotated[str, Field(min_length=1, max_length=80, description="from /api/v1/players, such as uct:1000")]
@@ -65,10 +65,10 @@ class GameRequest(BaseModel):
     def positions(self) -> list[Position]:
         """Each position of the game that is not over. Raises RequestError (422) for impossible moves."""
         position = _from_moves(self.moves)
-        found = [rules.EMPTY]
+        positions = [rules.EMPTY]
         for column in self.moves:
-            found.append(rules.play(found[-1], int(column) - 1))
-        return found[:-1] if rules.is_over(position) else found
+            positions.append(rules.next_position(positions[-1], int(column) - 1))
+        return positions[:-1] if rules.is_over(position) else positions
 
 
 class Move(BaseModel):
@@ -87,11 +87,11 @@ class Analysis(BaseModel):
 
     player: str
     move: Column = Field(description="the column it would play, 0-6")
-    policy: Annotated[list[float], EachColumn] | None = Field(
+    policy: Annotated[list[float], PerColumn] | None = Field(
         default=None, description="share of each column: a network's policy, a search's visits, a level's probabilities"
     )
     value: float | None = Field(default=None, ge=-1, le=1, description="expected outcome for the side to move")
-    scores: Annotated[list[int | None], EachColumn] | None = Field(
+    scores: Annotated[list[int | None], PerColumn] | None = Field(
         default=None, description="the solver's exact scores; null in place of a full column"
     )
 
@@ -131,9 +131,9 @@ class Problem(BaseModel):
     error: str
 
 
-def next_position(request: Request, position: Position, column: int) -> Move:
+def move_reply(request: Request, position: Position, column: int) -> Move:
     """The reply to a request for a move, once the column is chosen."""
-    after = rules.play(position, column)
+    after = rules.next_position(position, column)
     stone = (after.mask ^ position.mask).bit_length() - 1 - column * rules.BITS_PER_COLUMN
     return Move(
         player=request.player,

@@ -72,10 +72,10 @@ class Opponents:
         self._networks = work.threads(1, NETWORK_QUEUE)
         self._together = work.Batches(self._networks, self._choose)
         self._guided = work.threads(1, NETWORK_QUEUE, GUIDED_BATCH)
-        self._own = work.threads(1, SEARCH_QUEUE)  # a user's code need not be safe in several
+        self._user_code = work.threads(1, SEARCH_QUEUE)  # a user's code need not be safe in several
         # The solver holds the interpreter lock while it computes, so it has a process of its own.
         self._solver = work.process(SOLVER_QUEUE)
-        self._found: dict[str, Path] = {}
+        self._known: dict[str, Path] = {}
         # A search with another N needs its own player, but not the network again.
         predict = lru_cache(LOADED)(lambda folder, for_search, _changed: pretrained.load(folder, for_search, int8=True))
         self._load = lru_cache(LOADED)(partial(_load, predict))
@@ -101,13 +101,13 @@ class Opponents:
         return Catalogue(players=cards + others, max_simulations=self.max_simulations, notices=notices)
 
     def _levels(self) -> list[Card]:
-        found = []
+        cards = []
         for card in CARDS:
             if card.kind == "level" and names.parse(levels.named(card.name).player).simulations <= self.max_simulations:
-                found.append(card.model_copy(update={"elo": levels.elo_of(card.name, self.has_solver)}))
+                cards.append(card.model_copy(update={"elo": levels.elo_of(card.name, self.has_solver)}))
                 if card.name == "perfect" and not self.has_solver:
-                    found[-1].note = PERFECT_WITHOUT_SOLVER
-        return found
+                    cards[-1].note = PERFECT_WITHOUT_SOLVER
+        return cards
 
     async def analyse(self, name: str, positions: Sequence[Position], seed: int | None = None) -> list[Analysis]:
         """A player's analyses of positions that are not over. Raises RequestError: no such player, or busy."""
@@ -122,8 +122,8 @@ class Opponents:
             # Another process computes for the solver, and takes no bound method.
             compute = _by_solver if queue is self._solver else self._choose
             starts = range(0, len(seeded), queue.batch)
-            found = await queue.run(partial(compute, name, seeded[start : start + queue.batch]) for start in starts)
-            return [analysis for batch in found for analysis in batch]
+            batches = await queue.run(partial(compute, name, seeded[start : start + queue.batch]) for start in starts)
+            return [analysis for batch in batches for analysis in batch]
         except work.BusyError:
             raise RequestError(503, "the server is busy; try again in a second", {"Retry-After": "1"}) from None
         except (OutputError, WorkerError) as error:
@@ -143,13 +143,13 @@ class Opponents:
 
     def close(self) -> None:
         """Drop waiting calls and stop the workers."""
-        for queue in (self._searches, self._networks, self._guided, self._own, self._solver):
+        for queue in (self._searches, self._networks, self._guided, self._user_code, self._solver):
             queue.close()
 
     def _queue(self, name: str) -> work.Queue | None:
         """Where a player computes; None for microseconds. Raises RequestError: unknown, or too many simulations."""
         if name in self.custom:
-            return self._own
+            return self._user_code
         parts = names.parse(name)
         if parts.player in names.LEVELS:
             return self._queue(levels.named(name).player)
@@ -187,10 +187,10 @@ class Opponents:
 
     def _model(self, name: str) -> Path | None:
         """The folder of a model that was found; folders are searched again only where it is new or gone."""
-        folder = finding.called(name, self._found)
+        folder = finding.called(name, self._known)
         if folder is None or not (folder / finding.EXPORTED).is_file():
-            self._found = self.models()
-            folder = finding.called(name, self._found)
+            self._known = self.models()
+            folder = finding.called(name, self._known)
         return folder
 
 
@@ -214,9 +214,9 @@ def _choose(player: Player, seeded: Sequence[Seeded]) -> list[Analysis]:
 
 def _by_solver(name: str, seeded: Sequence[Seeded]) -> list[Analysis]:
     """In the solver's process: the analyses by the solver, or by the level that plays as it does."""
-    found = _choose(names.make(name), seeded)
+    analyses = _choose(names.make(name), seeded)
     if name == "solver":  # which has just scored the positions: the second time takes no time
         scored = score_boards(*bitboards_of(position for position, _ in seeded)).tolist()
-        for analysis, scores in zip(found, scored, strict=True):
+        for analysis, scores in zip(analyses, scored, strict=True):
             analysis.policy, analysis.scores = None, [None if score == FULL_COLUMN else score for score in scores]
-    return found
+    return analyses

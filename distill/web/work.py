@@ -111,8 +111,8 @@ class Batches(Generic[Item, Result]):
     async def _call(self, name: str, items: list[Item]) -> list[Result]:
         async with self._turn:
             del self._next[name]  # what arrives from now on waits for another call
-            (found,) = await self._queue.run([partial(self._compute, name, items)])
-            return found
+            (results,) = await self._queue.run([partial(self._compute, name, items)])
+            return results
 
 
 def threads(workers: int, limit: int, batch: int = 1) -> Queue:

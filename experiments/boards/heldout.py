@@ -23,7 +23,7 @@ from distill.common.settings import Seed
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
 from distill.game.encoding import bitboards_of
-from distill.game.rules import EMPTY, Bitboards, Position, canonicalise, is_over, play
+from distill.game.rules import EMPTY, Bitboards, Position, canonicalise, is_over, next_position
 from distill.players.player import RandomPlayer
 from distill.players.solver import check_installed
 from experiments.boards.mixed import BoardsConfig, random_opening, refuse_other_boards, write
@@ -91,7 +91,7 @@ def _play(game: int, seed: int) -> list[tuple[int, int]]:
     spiel, position = _openspiel().load_game("connect_four").new_initial_state(), EMPTY
     for column in random_opening(rng):
         spiel.apply_action(column)
-        position = play(position, column)
+        position = next_position(position, column)
     reached: list[tuple[int, int]] = []
     while not is_over(position):
         reached.append((position.current, position.mask))
@@ -101,14 +101,14 @@ def _play(game: int, seed: int) -> list[tuple[int, int]]:
         else:
             column = search.step(spiel) if search else _draw(name, position, rng)
         spiel.apply_action(column)
-        position = play(position, column)
+        position = next_position(position, column)
     return reached
 
 
 def _draw(name: str, position: Position, rng: np.random.Generator) -> int:
     """The column of `random` or `punisher`."""
     player = RandomPlayer(name=name, tactical=name == "punisher")
-    return int(player.play(*bitboards_of([position]), rng.integers(2**63, size=1).astype(np.uint64)).moves[0])
+    return int(player.choose(*bitboards_of([position]), rng.integers(2**63, size=1).astype(np.uint64)).moves[0])
 
 
 def _search(name: str, seed: int) -> Any:

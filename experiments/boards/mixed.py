@@ -29,7 +29,7 @@ from distill.datasets.benchmark import FILES, GRADED_BOARD, GradedBoards
 from distill.datasets.grades import best_scores
 from distill.game.encoding import bitboards
 from distill.game.mixing import splitmix64
-from distill.game.rules import EMPTY, Bitboards, canonicalise, is_over, legal_columns, play
+from distill.game.rules import EMPTY, Bitboards, canonicalise, is_over, legal_columns, next_position
 from distill.games.schema import SCHEMA_VERSION, read_metadata, write_table
 from distill.networks import finding
 from distill.players.match import Opening, Pairing, play_games
@@ -149,9 +149,9 @@ class Careless:
     def name(self) -> str:
         return f"{self.player.name}, {self.share:.0%} random"
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         careless = splitmix64(seeds ^ np.uint64(1)) < np.uint64(self.share * 2**64)
-        other = RandomPlayer().play(current, mask, seeds ^ np.uint64(2)).moves
+        other = RandomPlayer().choose(current, mask, seeds ^ np.uint64(2)).moves
         return Choices(moves=np.where(careless, other, checked_choices(self.player, current, mask, seeds).moves))
 
 
@@ -176,7 +176,7 @@ def random_opening(rng: np.random.Generator) -> Opening:
     moves: list[int] = []
     while len(moves) < plies:
         move = int(rng.choice(legal_columns(position)))
-        after = play(position, move)
+        after = next_position(position, move)
         if not is_over(after):
             position = after
             moves.append(move)

@@ -27,7 +27,7 @@ from distill.game.rules import (
     column_bits,
     has_four,
     legal_columns,
-    play,
+    next_position,
 )
 from distill.game.tactics import DIRECTIONS, Columns, traps, wins, wins_in
 from distill.players.solver import moves_to_end
@@ -202,7 +202,7 @@ def outcome(position: Position, known: dict[tuple[int, int], int]) -> int:
     if key not in known:
         known[key] = 0 if position.mask == FULL_BOARD else -1
         for column in legal_columns(position):
-            after = play(position, column)
+            after = next_position(position, column)
             result = 1 if has_four(after.opponent) else -outcome(after, known)
             known[key] = max(known[key], result)
             if result == 1:

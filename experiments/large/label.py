@@ -109,7 +109,7 @@ def evaluator(path: Path, batch: int, precision: str = "bfloat16") -> Evaluate:
 # Positions ------------------------------------------------------------------------------------------------------------
 
 
-def play(current: Keys, mask: Keys, column: NDArray[np.integer[Any]]) -> tuple[Keys, Keys, NDArray[np.bool_]]:
+def next_positions(current: Keys, mask: Keys, column: NDArray[np.integer[Any]]) -> tuple[Keys, Keys, NDArray[np.bool_]]:
     """`current` and `mask` after these moves, and whether the game is over."""
     stone = landing(mask)[np.arange(len(mask)), column]
     after = mask | stone
@@ -147,7 +147,7 @@ def random_positions(
             if blocks is not None:
                 threats = wins(current[live] ^ mask[live], mask[live])
                 column = np.where(blocks[live] & threats.any(1), threats.argmax(1), column)
-            current[live], mask[live], over[live] = play(current[live], mask[live], column)
+            current[live], mask[live], over[live] = next_positions(current[live], mask[live], column)
             left[live] -= 1
         todo = todo[over[todo]]
     return current, mask
@@ -172,7 +172,7 @@ def first_player_positions(count: int, evaluate: Evaluate, batch: int, random: n
             else:
                 surprise = wild | (random.random(len(wild)) < 0.5)
                 column = np.where(surprise, random_columns(mask, random), column)
-            current, mask, over = play(current, mask, column)
+            current, mask, over = next_positions(current, mask, column)
             current, mask, wild = current[~over], mask[~over], wild[~over]
             if not len(mask):
                 break
@@ -224,7 +224,7 @@ def search(
                 raise OverError
 
         with contextlib.suppress(OverError):
-            puct.play(
+            puct.play_games(
                 current[mine], mask[mine], chosen, evaluate,
                 seeds=seed, games=mine.tolist(), lanes=lanes, steps=steps, ended=ended,
             )  # fmt: skip
@@ -249,7 +249,7 @@ def _compile() -> None:
     """Compile the search by running a small one."""
     none = np.zeros(1, np.uint64)
     logits, value = np.zeros((1, COLUMNS), np.float32), np.zeros(1, np.float32)
-    puct.play(none, none, settings(2), lambda current, _: (logits, value), steps=1)
+    puct.play_games(none, none, settings(2), lambda current, _: (logits, value), steps=1)
 
 
 def arguments(description: str) -> argparse.ArgumentParser:

@@ -38,7 +38,7 @@ from distill.game.rules import (
     legal_mask,
 )
 from experiments.large import boards
-from experiments.large.label import Keys, arguments, boards_of_words, play, random_columns, random_positions
+from experiments.large.label import Keys, arguments, boards_of_words, next_positions, random_columns, random_positions
 from experiments.large.shapes import network
 
 EXPLORATION, FPU_REDUCTION, DISCOUNT = 1.0, 0.25, 0.98
@@ -292,7 +292,7 @@ class Lanes:
         at_random = self.random.random(self.count) < self.random_moves
         column = np.where(at_random | ~legal_mask(self.mask)[np.arange(self.count), drawn],
                           random_columns(self.mask, self.random), drawn)  # fmt: skip
-        self.current, self.mask, over = play(self.current, self.mask, column)
+        self.current, self.mask, over = next_positions(self.current, self.mask, column)
         ends = over | (proven & (self.random.random(self.count) < 0.7))
         self.current[ends], self.mask[ends] = openings(int(ends.sum()), self.random)
 

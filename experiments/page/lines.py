@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, Position, is_over, play
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, Position, is_over, next_position
 from distill.players.solver import Solver
 
 NONE = "-"
@@ -57,13 +57,13 @@ def tree(start: Position, most: int) -> list[Node] | None:
             is_best = scores[column] == max(scores)
             if scores[column] == FULL_COLUMN or (scores[column] > 0 and not is_best):
                 continue
-            after = play(position, column)
+            after = next_position(position, column)
             reply = _reply(after, needs_choice=is_best)
             if reply is None:
                 continue
             replies[column] = str(reply + 1)
             if is_best:
-                following[column] = found.setdefault(play(after, reply), len(found))
+                following[column] = found.setdefault(next_position(after, reply), len(found))
         if len(found) > most:
             return None
         nodes.append(Node(position=position, scores=scores, replies="".join(replies), next=following))
@@ -78,7 +78,7 @@ def _reply(position: Position, needs_choice: bool) -> int | None:
     best = [column for column in COLUMNS_FROM_CENTRE if scores[column] == max(scores)]
     if not needs_choice:
         return best[0]
-    left = {column: _scores(after) for column in best if not is_over(after := play(position, column))}
+    left = {column: _scores(after) for column in best if not is_over(after := next_position(position, column))}
     if max(scores) == 0:  # a draw: only while something can go wrong
         left = {column: after for column, after in left.items() if any(FULL_COLUMN < score < 0 for score in after)}
     return min(left, key=lambda column: left[column].count(max(left[column])), default=None)

@@ -38,7 +38,7 @@ from distill.game.rules import (
     from_moves,
     mirror,
     mirror_bits,
-    play,
+    next_position,
 )
 from distill.games import reader, runs
 from distill.players.names import make
@@ -140,7 +140,7 @@ def count(played: Iterable[Game], plies: int) -> dict[str, Passed]:
             move.chosen += ply >= game.random
             move.won += game.result > 0
             move.drawn += game.result == 0
-            position = play(position, column)
+            position = next_position(position, column)
     return dict(sorted(book.items(), key=lambda entry: (entry[1].position.ply, entry[0])))
 
 

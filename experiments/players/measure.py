@@ -63,12 +63,12 @@ def met(
     """(U, 2), per opening the points, 0 to 2, of both players in its two games."""
     key = [identity(one), identity(other), starts, seed]
 
-    def play() -> list[list[float]]:
+    def play_pair() -> list[list[float]]:
         pairings = paired(0, 1, starts)
         points = pair_points(play_games([player(one), player(other)], pairings, seed), pairings, 2)
         return [[float(each[0, 1]), float(each[1, 0])] for each in points]
 
-    return _kept(folder / f"{_file(one)}--{_file(other)}.json", key, [one, other], play)
+    return _kept(folder / f"{_file(one)}--{_file(other)}.json", key, [one, other], play_pair)
 
 
 def graded(
@@ -96,7 +96,7 @@ def time_alone(name: str, player: GetPlayer, boards: GradedBoards, folder: Path)
         measured, spent = player(name), list[float]()
         for row in range(len(chosen)):
             began = time.process_time()
-            measured.play(chosen.current[row : row + 1], chosen.mask[row : row + 1], seeds_for(0, np.array([row])))
+            measured.choose(chosen.current[row : row + 1], chosen.mask[row : row + 1], seeds_for(0, np.array([row])))
             spent.append(time.process_time() - began)
             if row > 5 and sum(spent) > SECONDS:
                 break

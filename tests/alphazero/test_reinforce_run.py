@@ -97,8 +97,8 @@ def test_a_small_network_finds_wins_in_one():
     current, mask = (np.array([getattr(p, name) for p in positions], np.uint64) for name in ("current", "mask"))
     boards = encoding.boards(current, mask)
     for number in range(120):
-        moves = player.play(current, mask, seeds_for(number, np.arange(64))).moves
-        won = [rules.is_won(rules.play(p, int(move))) for p, move in zip(positions, moves, strict=True)]
+        moves = player.choose(current, mask, seeds_for(number, np.arange(64))).moves
+        won = [rules.is_won(rules.next_position(p, int(move))) for p, move in zip(positions, moves, strict=True)]
         target = policy_gradient.targets(moves, np.where(won, 1.0, -1.0), "none", 0.01)
         policy_gradient.step(model, boards, target, 3e-3)
     policy = policy_of(model.core, boards[:2])

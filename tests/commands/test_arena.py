@@ -18,7 +18,7 @@ from helpers import DRAWN
 from distill import arena
 from distill.common import OutputError, run_folder
 from distill.game.encoding import bitboards
-from distill.game.rules import Bitboards, Position, from_moves, has_four, legal_columns, mirror, play
+from distill.game.rules import Bitboards, Position, from_moves, has_four, legal_columns, mirror, next_position
 from distill.players.intervals import difference, elo, elo_with_intervals, share
 from distill.players.match import Pairing, openings, pair_points, paired, play_games
 from distill.players.names import make
@@ -32,7 +32,7 @@ class Fixed:
         self.name = f"fixed {moves}"
         self.columns = [int(move) - 1 for move in moves]
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         return Choices(moves=np.array([self.columns[ply] for ply in np.bitwise_count(mask)], np.int64))
 
 
@@ -46,7 +46,7 @@ def test_openings_are_unlike_each_other_and_leave_the_game_open(count, plies):
     assert len(keys) == count
     for position in positions:
         for side in (position, Position(position.opponent, position.mask)):
-            assert not any(has_four(play(side, column).opponent) for column in legal_columns(side))
+            assert not any(has_four(next_position(side, column).opponent) for column in legal_columns(side))
     assert found == openings(count, plies, seed=1) != openings(count, plies, seed=2) or plies == 0
 
 

@@ -284,7 +284,7 @@ def test_sums_of_another_program_make_no_folder_ours_and_lead_out_of_none(tmp_pa
             publish.require_ours(place)
     (place / publish.SUMS).write_text("\n".join(["0  export.json", *lines]))
     publish.require_ours(place)
-    with files.swapped(place, publish.own) as new:
+    with files.swapped(place, publish.exported_names) as new:
         (new / publish.SUMS).write_text("0  disk.iso\n0  new.txt")
         (new / "new.txt").touch()
     assert sorted(path.name for path in place.iterdir()) == [publish.SUMS, "disk.iso", "new.txt"]

@@ -39,7 +39,7 @@ class Oracle:
             self.scores[current, mask] = np.where(scores == FULL_COLUMN, np.nan, scores)
         self.pick = np.nanargmin if worst else np.nanargmax
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         small = canonicalise(current, mask)
         moves = []
         for key_current, key_mask, mirrored in zip(*(part.tolist() for part in small), strict=True):
@@ -53,7 +53,7 @@ class Leftmost:
 
     name = "leftmost"
 
-    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         legal = legal_mask(mask)
         return Choices(moves=legal.argmax(1))
 
@@ -116,7 +116,7 @@ def test_a_mirrored_rising_line_counts_as_a_falling_one(boards):
     class BlindToFalling:
         name = "blind"
 
-        def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+        def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
             seen = np.logical_or.reduce([wins_in(current, mask, d) for d in ("vertical", "horizontal", "rising")])
             hidden = wins_in(current, mask, "falling")
             other = legal_mask(mask) & ~(hidden & (legal_mask(mask).sum(1, keepdims=True) > 1))

@@ -42,8 +42,8 @@ def move_of(position: Position) -> int:
 
 
 def replies_to(position: Position, move: int) -> list[Position]:
-    after = rules.play(position, move)
-    return [] if rules.is_won(after) else [rules.play(after, reply) for reply in rules.legal_columns(after)]
+    after = rules.next_position(position, move)
+    return [] if rules.is_won(after) else [rules.next_position(after, reply) for reply in rules.legal_columns(after)]
 
 
 def key_of(position: Position) -> int:
@@ -61,7 +61,7 @@ def test_layers_are_those_of_plain_python(tree):
         after = [reply for position in layer for reply in replies_to(position, move_of(position))]
         assert tree.keys(found["stones"]).tolist() == sorted(map(key_of, layer))
         assert found["positions"] == len(layer)
-        assert found["won"] == sum(rules.is_won(rules.play(position, move_of(position))) for position in layer)
+        assert found["won"] == sum(rules.is_won(rules.next_position(position, move_of(position))) for position in layer)
         assert found["losing_replies"] == sum(map(rules.is_won, after))
         assert found["draws"] == 0
         layer = {position for position in after if not rules.is_over(position)}
@@ -101,7 +101,7 @@ def test_every_losing_reply_ends_a_line_of_the_players_moves(tree):
         for ply, letter in enumerate(line):
             assert ply % 2 or int(letter) - 1 == move_of(position)
             assert not rules.is_over(position)
-            position = rules.play(position, int(letter) - 1)
+            position = rules.next_position(position, int(letter) - 1)
         assert len(line) % 2 == 0
         assert rules.is_won(position)
 
@@ -171,7 +171,7 @@ def test_best_replies_are_those_of_plain_recursion():
         positions.append(len(layer))
         following: dict[Position, float] = {}
         for position, share in layer.items():
-            after = rules.play(position, move_of(position))
+            after = rules.next_position(position, move_of(position))
             if rules.is_won(after):
                 won += share
                 continue
@@ -181,7 +181,7 @@ def test_best_replies_are_those_of_plain_recursion():
                 continue
             best = [column for column in rules.legal_columns(after) if scores[column] == max(scores)]
             for column in best:
-                reply = rules.play(after, column)
+                reply = rules.next_position(after, column)
                 following[reply] = following.get(reply, 0) + share / len(best)
         layer = following
     *_, found = walk.best_replies(choose, workers=1, start=START)

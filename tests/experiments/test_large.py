@@ -95,7 +95,7 @@ graded = benchmark.read(half="dev", sets=["midgame", "end-easy", "middle-medium"
 chosen = np.linspace(0, len(graded.mask) - 1, number).astype(int)
 current, mask = graded.current[chosen], graded.mask[chosen]
 evaluate = label.evaluator(path, number, "float32")
-record = puct.play(current, mask, label.settings(simulations), evaluate, steps=1, lanes=number)
+record = puct.play_games(current, mask, label.settings(simulations), evaluate, steps=1, lanes=number)
 found = search.searcher(path, number, simulations, "float32")(current, mask)
 root = slice(None, None, 1 + search.INNER)
 shares = [visits / visits.sum(1, keepdims=True) for visits in (record.visits[:, 0], np.asarray(found.visits)[root])]

@@ -63,7 +63,7 @@ def places(puzzle: dict) -> list[tuple[Position, list, str, list[int]]]:
     for index, (_, replies, following) in enumerate(nodes):
         for column, after in enumerate(following):
             if after:
-                position = rules.play(rules.play(found[index], column), int(replies[column]) - 1)
+                position = rules.next_position(rules.next_position(found[index], column), int(replies[column]) - 1)
                 assert found.setdefault(after, position) == position
                 assert after > index
     assert sorted(found) == list(range(len(nodes))), "every node is reached"
@@ -104,10 +104,10 @@ def test_a_puzzle_ends_when_the_result_is_safe():
                     if score is None or score > 0:
                         assert replies[column] == "-"
                     else:
-                        assert replies[column] != "-" or rules.is_over(rules.play(position, column))
+                        assert replies[column] != "-" or rules.is_over(rules.next_position(position, column))
                 elif not following[column]:
                     assert replies[column] == "-"
-                    assert best == 0 or rules.is_won(rules.play(position, column))
+                    assert best == 0 or rules.is_won(rules.next_position(position, column))
 
 
 def test_difficulty_matches_the_puzzle():
@@ -131,7 +131,7 @@ def test_the_solver_agrees_with_the_puzzles():
     sample = dice.sample([node for puzzle in PUZZLES for node in places(puzzle)], 120)
     assert [scores for _, scores, *_ in sample] == solved([position for position, *_ in sample])
     answered = [  # position after the person's stone, reply, and whether the puzzle goes on
-        (rules.play(position, column), int(reply) - 1, following[column] > 0)
+        (rules.next_position(position, column), int(reply) - 1, following[column] > 0)
         for position, _, replies, following in sample[:40]
         for column, reply in enumerate(replies)
         if reply != "-"
@@ -142,7 +142,7 @@ def test_the_solver_agrees_with_the_puzzles():
         if not goes_on:
             continue
         equal = [column for column, score in enumerate(scores) if score == best]
-        after = {c: play for c in equal if not rules.is_over(play := rules.play(position, c))}
+        after = {c: play for c in equal if not rules.is_over(play := rules.next_position(position, c))}
         left = dict(zip(after, solved(list(after.values())), strict=True))
         if best == 0:
             left = {c: row for c, row in left.items() if any(score is not None and score < 0 for score in row)}
@@ -164,7 +164,7 @@ def test_a_chance_is_the_product_of_its_moves():
 
         name = "likes"
 
-        def play(self, current, mask, seeds):
+        def choose(self, current, mask, seeds):
             policy = np.full((len(mask), 7), 1 / 7) * legal_mask(mask)
             policy /= policy.sum(1, keepdims=True)
             return Choices(moves=policy.argmax(1), policy=policy)
@@ -241,7 +241,7 @@ def test_the_book_counts_the_random_moves_of_the_games(book_and_seed):
         for move in runs.opening_moves(SimpleNamespace(seed=seed, opening_moves=(1, 8)), game):
             name, column = entry_of(position, move)
             drawn[name][column] += 1
-            position = rules.play(position, move)
+            position = rules.next_position(position, move)
     for name, (_, _, moves) in book["positions"].items():
         at_random = {column - 1: played - chosen for column, played, chosen, _, _ in moves if played > chosen}
         assert at_random == dict(drawn[name])
@@ -264,7 +264,7 @@ def test_as_many_games_leave_a_position_as_reach_it(book_and_seed):
     reached: dict[str, Counter] = defaultdict(Counter)
     for name, (_, _, moves) in book["positions"].items():
         for column, played, _, won, drawn in moves:
-            after = rules.play(of_name(name), column - 1)
+            after = rules.next_position(of_name(name), column - 1)
             if after.ply < book["plies"] and not rules.is_over(after):
                 reached[openings.key(after)[0]].update(played=played, won=won, drawn=drawn)
     assert all(games["played"] < book["least"] for name, games in reached.items() if name not in book["positions"])

@@ -61,7 +61,7 @@ def test_a_network_labels_every_board(tmp_path, monkeypatch):
 
 def test_a_student_plays_its_best_moves_and_a_network_labels_every_board(tmp_path, monkeypatch):
     student = make("cnn", fast=True)
-    played = taught.play(student, make("pillar", fast=True), games=40, temperature=1.5, seed=1)
+    played = taught.play_games(student, make("pillar", fast=True), games=40, temperature=1.5, seed=1)
     boards, visits, value, games = played
     check_labels(Path("models/reference/pillar"), boards, visits, value)
 
@@ -74,7 +74,7 @@ def test_a_student_plays_its_best_moves_and_a_network_labels_every_board(tmp_pat
     after = (current[own] ^ mask[own]) + (mask[own] | stone)
     assert np.isin((current + mask)[~own], after).all()
     assert stones.max() > 20
-    again = taught.play(student, make("pillar", fast=True), games=40, temperature=1.5, seed=1)
+    again = taught.play_games(student, make("pillar", fast=True), games=40, temperature=1.5, seed=1)
     assert all(np.array_equal(first, second) for first, second in zip(played, again, strict=True))
 
     of_games = [games[stones == number].sum() for number in range(stones.max() + 1)]
@@ -91,4 +91,4 @@ def test_a_student_plays_its_best_moves_and_a_network_labels_every_board(tmp_pat
         assert set(board_keys(rows["current"], rows["mask"])) == set(board_keys(current[often], mask[often]))
 
     with pytest.raises(UserError, match="cnn: only a network with a value head"):
-        taught.play(student, student, games=1, temperature=1.5, seed=1)
+        taught.play_games(student, student, games=1, temperature=1.5, seed=1)

@@ -145,7 +145,7 @@ def test_losses_are_differences_of_the_graders_grades():
         def __init__(self, name: str, given: np.ndarray) -> None:
             self.name, self.sides = name, iter(np.split(given, 2))
 
-        def play(self, *_) -> Choices:
+        def choose(self, *_) -> Choices:
             return Choices(moves=next(self.sides), policy=None, value=None)
 
     one, other = (grading.grade(Answering(name, given), boards, 0) for name, given in zip("ab", moves, strict=True))

@@ -108,7 +108,7 @@ def test_a_search_plays_pythons_moves(page):
     games = unfinished_games(number, seed=3)
     positions = bits(*map(rules.from_moves, games))
     player = names.make(f"{REFERENCE / FIRST}@{mode}", fast=True)
-    expected = player.play(*positions, seeds_for(0, range(number)))
+    expected = player.choose(*positions, seeds_for(0, range(number)))
     found = page.evaluate(OPINIONS, [f"{FIRST}@{mode}", games])
     assert sum(each["move"] == move for each, move in zip(found, expected.moves, strict=True)) >= 198
     differences = np.array([each["value"] for each in found]) - expected.value

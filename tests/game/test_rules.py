@@ -52,7 +52,7 @@ def test_the_positions_of_each_ply_are_as_many_as_known():
     for ply in range(len(DISTINCT)):
         if ply:
             level = {
-                rules.play(position, column)
+                rules.next_position(position, column)
                 for position in level
                 if not rules.is_over(position)
                 for column in rules.legal_columns(position)
@@ -140,7 +140,7 @@ def test_a_stone_lands_where_playing_puts_it_and_nowhere_in_a_full_column(positi
     (cells,) = rules.landing(np.array([position.mask], np.uint64)).tolist()
     for column in range(rules.COLUMNS):
         legal = rules.is_legal(position, column)
-        assert cells[column] == (rules.play(position, column).mask ^ position.mask if legal else 0)
+        assert cells[column] == (rules.next_position(position, column).mask ^ position.mask if legal else 0)
 
 
 @given(positions)
@@ -150,7 +150,7 @@ def test_the_mirror_commutes_with_playing(position):
     assert rules.is_over(mirrored) == rules.is_over(position)
     assert rules.legal_columns(mirrored) == sorted(6 - column for column in rules.legal_columns(position))
     for column in rules.legal_columns(position):
-        assert rules.mirror(rules.play(position, column)) == rules.play(mirrored, 6 - column)
+        assert rules.mirror(rules.next_position(position, column)) == rules.next_position(mirrored, 6 - column)
 
 
 @given(st.lists(positions, min_size=1, max_size=8))

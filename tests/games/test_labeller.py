@@ -73,7 +73,7 @@ class UctLabeller:
         here = UctDraws(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(uct, "draw", lambda *_: here)
-            record = uct.play(*encoding.bitboards(boards), self.settings, steps=1)
+            record = uct.play_games(*encoding.bitboards(boards), self.settings, steps=1)
         return Labels(**{name: getattr(record, name)[:, 0] for name in ("visits", "value", "label", "votes")})
 
 

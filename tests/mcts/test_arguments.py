@@ -95,8 +95,12 @@ def test_no_positions_give_no_results_and_a_list_of_boards_is_boards(name):
     assert one.visits.tolist() == other.visits.tolist() == single.visits.tolist()
 
 
-def play(name: str, positions: tuple[Any, Any] = bits(*TWO), **given: Any) -> Any:
-    return uct.play(*positions, UCT, **given) if name == "uct" else puct.play(*positions, PUCT, uniform, **given)
+def play_games(name: str, positions: tuple[Any, Any] = bits(*TWO), **options: Any) -> Any:
+    return (
+        uct.play_games(*positions, UCT, **options)
+        if name == "uct"
+        else puct.play_games(*positions, PUCT, uniform, **options)
+    )
 
 
 @pytest.mark.parametrize("name", ["uct", "puct"])
@@ -115,7 +119,7 @@ def play(name: str, positions: tuple[Any, Any] = bits(*TWO), **given: Any) -> An
 )
 def test_games_steps_and_lanes_that_do_not_fit_are_refused(name, given, line):
     with pytest.raises(ValueError, match=f"^{name}: {line}"):
-        play(name, **given)
+        play_games(name, **given)
 
 
 @pytest.mark.parametrize(
@@ -129,12 +133,12 @@ def test_games_steps_and_lanes_that_do_not_fit_are_refused(name, given, line):
 )
 def test_puct_refuses_kept_evaluations_of_a_wrong_size(changed, line):
     with pytest.raises(ValueError, match=f"^puct: {line}$"):
-        play("puct", kept=new_evaluations(4)._replace(**changed))
+        play_games("puct", kept=new_evaluations(4)._replace(**changed))
 
 
 @pytest.mark.parametrize("name", ["uct", "puct"])
 def test_games_of_numpy_are_games(name):
-    first, second = (play(name, seeds=4, games=games, steps=2) for games in (None, np.arange(2)))
+    first, second = (play_games(name, seeds=4, games=games, steps=2) for games in (None, np.arange(2)))
     assert np.array_equal(first.visits, second.visits)
 
 
@@ -143,9 +147,9 @@ def test_a_search_refuses_stones_and_masks_that_are_not_equally_many(name):
     current, mask = bits(*TWO)
     for pair in ((current[:1], mask), (current, mask[:1])):
         with pytest.raises(ValueError, match="they must have the same shape"):
-            play(name, pair)
+            play_games(name, pair)
     with pytest.raises(ValueError, match=r"bitboards of shape \(1, 2\)"):
-        play(name, (current[None], mask[None]))
+        play_games(name, (current[None], mask[None]))
 
 
 def test_the_textbook_refuses_another_number_of_votes():

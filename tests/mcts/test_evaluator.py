@@ -64,7 +64,7 @@ def test_a_rollout_ends_with_the_result_of_the_game():
         if rules.is_won(position):
             return -1
         columns = rules.legal_columns(position)
-        return -result(rules.play(position, columns[-1])) if columns else 0
+        return -result(rules.next_position(position, columns[-1])) if columns else 0
 
     positions = random_positions(20, 12, 12) + random_positions(10, 33, 33)
     logits, value = by_rollouts(plays_to_the_right, seed=1)(*bits(*positions))

@@ -28,7 +28,7 @@ from distill.game.rules import COLUMNS, Position, from_moves, mirror, parse_boar
 from distill.mcts import reference_puct
 from distill.mcts.engine.gumbel import halving_schedule
 from distill.mcts.evaluator import by_rollouts
-from distill.mcts.puct import PuctSettings, new_kept, play, quiet
+from distill.mcts.puct import PuctSettings, new_kept, play_games, quiet
 
 TEXTBOOK_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
 
@@ -51,8 +51,8 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_engines_play_the_same_games(kind):
     settings = PuctSettings(simulations=18, **KINDS[kind])
-    record = play(*bits(*TEXTBOOK_STARTS), settings, predict, seeds=3, lanes=2)
-    textbook = play(
+    record = play_games(*bits(*TEXTBOOK_STARTS), settings, predict, seeds=3, lanes=2)
+    textbook = play_games(
         *bits(*TEXTBOOK_STARTS), build(PuctSettings, dict(settings), {"engine": "reference"}), predict, seeds=3
     )
     for name, ours, theirs in zip(record._fields, record, textbook, strict=True):
@@ -60,7 +60,7 @@ def test_both_engines_play_the_same_games(kind):
 
 
 def test_visits_sum_to_the_simulations_and_full_columns_get_none():
-    record = play(*bits(*STARTS), PuctSettings(simulations=30), predict, seeds=1)
+    record = play_games(*bits(*STARTS), PuctSettings(simulations=30), predict, seeds=1)
     for game in range(len(STARTS)):
         made = slice(0, record.length[game])
         assert (record.visits[game, made].sum(1) == 30).all()
@@ -123,24 +123,24 @@ def test_lanes_and_neighbours_change_nothing():
     settings = PuctSettings(simulations=20)
     told: list[int] = []
     ended = lambda _, games: told.extend(games.tolist())  # noqa: E731
-    together = play(*bits(*STARTS), settings, predict, seeds=9, lanes=6, ended=ended)
+    together = play_games(*bits(*STARTS), settings, predict, seeds=9, lanes=6, ended=ended)
     assert sorted(told) == list(range(len(STARTS))), "each finished game is reported once"
-    few = play(*bits(*STARTS), settings, predict, seeds=9, lanes=2)
-    alone = play(*bits(STARTS[3]), settings, predict, seeds=9, games=[3])
+    few = play_games(*bits(*STARTS), settings, predict, seeds=9, lanes=2)
+    alone = play_games(*bits(STARTS[3]), settings, predict, seeds=9, games=[3])
     for one, other in zip(together, few, strict=True):
         assert np.array_equal(one, other)
     assert np.array_equal(together.visits[3], alone.visits[0])
-    assert not np.array_equal(together.move, play(*bits(*STARTS), settings, predict, seeds=10).move)
-    both = play(*bits(STARTS[1], STARTS[4]), settings, predict, seeds=[7, 8], steps=1)
-    assert np.array_equal(both.visits[1], play(*bits(STARTS[4]), settings, predict, seeds=[8], steps=1).visits[0])
+    assert not np.array_equal(together.move, play_games(*bits(*STARTS), settings, predict, seeds=10).move)
+    both = play_games(*bits(STARTS[1], STARTS[4]), settings, predict, seeds=[7, 8], steps=1)
+    assert np.array_equal(both.visits[1], play_games(*bits(STARTS[4]), settings, predict, seeds=[8], steps=1).visits[0])
 
 
 def test_random_numbers_are_kept_only_for_the_games_that_are_being_played():
     current, mask = bits(*random_positions(50, 39, 39, seed=3) * 20)
     settings, kept = PuctSettings(simulations=2), new_kept()
-    play(current[:4], mask[:4], settings, uniform, lanes=2, kept=kept)  # loads the compiled code
+    play_games(current[:4], mask[:4], settings, uniform, lanes=2, kept=kept)  # loads the compiled code
     tracemalloc.start()
-    record = play(current, mask, settings, uniform, lanes=2, kept=kept)
+    record = play_games(current, mask, settings, uniform, lanes=2, kept=kept)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (record.length > 0).all()
@@ -155,9 +155,9 @@ def test_evaluations_kept_from_earlier_searches_change_nothing_and_are_not_repea
         evaluated.append(len(current))
         return predict(current, mask)
 
-    first = play(*bits(*STARTS), settings, counting, seeds=2, kept=kept)
+    first = play_games(*bits(*STARTS), settings, counting, seeds=2, kept=kept)
     whole = sum(evaluated)
-    second = play(*bits(*STARTS), settings, counting, seeds=2, kept=kept)
+    second = play_games(*bits(*STARTS), settings, counting, seeds=2, kept=kept)
     assert all(map(np.array_equal, first, second))
     assert sum(evaluated) < 1.02 * whole, "but for a few that share a place"
 
@@ -167,7 +167,7 @@ def _game_value(position: Position) -> int:
     if rules.is_won(position):
         return -1
     columns = rules.legal_columns(position)
-    return max((-_game_value(rules.play(position, column)) for column in columns), default=0)
+    return max((-_game_value(rules.next_position(position, column)) for column in columns), default=0)
 
 
 def test_late_positions_are_decided_exactly_whatever_the_network_says():
@@ -178,7 +178,7 @@ def test_late_positions_are_decided_exactly_whatever_the_network_says():
     for place, position in enumerate(positions):
         if values[place]:
             assert record.value[place, 0] == values[place], rules.draw(position)
-        after = rules.play(position, int(record.label[place, 0]))
+        after = rules.next_position(position, int(record.label[place, 0]))
         assert -_game_value(after) == values[place], rules.draw(position)
 
 

@@ -33,7 +33,7 @@ def test_a_rollout_ends_as_in_the_textbook(heuristic):
     seeds = [reference.rollout_seed(12345, i) for i in range(number)]
     rollouts = rollout.new_rollouts(number)
     current, mask = bits(*positions)
-    rollouts.own[:number], rollouts.other[:number] = current, current ^ mask
+    rollouts.current[:number], rollouts.opponent[:number] = current, current ^ mask
     rollouts.random[:number] = np.array(seeds, np.uint64)
     rollout.roll_out(rollouts, number, heuristic)
     expected = [reference.rollout(*each, heuristic) for each in zip(positions, seeds, strict=True)]
@@ -84,7 +84,7 @@ def test_both_engines_play_the_same_games(changed):
     settings = UctSettings(simulations=30, **changed)
     current, mask = bits(*random_positions(4, 20, 30, seed=4))
     compiled, textbook = (
-        uct.play(current, mask, settings.replace(engine=engine), seeds=9, steps=12)
+        uct.play_games(current, mask, settings.replace(engine=engine), seeds=9, steps=12)
         for engine in ("compiled", "reference")
     )
     for name, ours, theirs in zip(compiled._fields, compiled, textbook, strict=True):
@@ -122,7 +122,7 @@ def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch):
 def test_lanes_in_flight_change_nothing():
     settings = UctSettings(simulations=100)
     start = np.zeros(20, np.uint64)
-    records = [uct.play(start, start, settings, seeds=3, lanes=lanes) for lanes in (1, 3, 20, 64)]
+    records = [uct.play_games(start, start, settings, seeds=3, lanes=lanes) for lanes in (1, 3, 20, 64)]
     for record in records[1:]:
         for one, other in zip(records[0], record, strict=True):
             np.testing.assert_array_equal(one, other)

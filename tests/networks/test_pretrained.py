@@ -64,7 +64,7 @@ if __name__ == "__main__":
             found = pool.apply_async(predict, (board,)).get(timeout=120)
         assert all((found[name] == expected[name]).all() for name in expected), method
     from distill.players import names
-    choices = names.make("pillar@puct:20", fast=True).play(*(np.zeros(2, np.uint64) for _ in range(3)))
+    choices = names.make("pillar@puct:20", fast=True).choose(*(np.zeros(2, np.uint64) for _ in range(3)))
     assert choices.moves.tolist() == [3, 3] and choices.policy.shape == (2, 7)
     assert not {"tensorflow", "keras"} & set(sys.modules)
     sys.modules["tensorflow"] = None  # as where it is not installed

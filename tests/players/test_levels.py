@@ -129,18 +129,18 @@ def test_club_is_the_policy_at_a_temperature_and_the_expert_its_best_move():
 def test_a_move_is_drawn_by_its_seed_with_these_probabilities(club):
     current, mask = bits(from_moves("4453"))
     many = np.repeat(current, 4000), np.repeat(mask, 4000)
-    choices = club.play(*many, seeds_for(3, np.arange(4000)))
+    choices = club.choose(*many, seeds_for(3, np.arange(4000)))
     assert choices.policy is not None
     shares = np.bincount(choices.moves, minlength=7) / 4000
     np.testing.assert_allclose(shares, choices.policy[0], atol=0.03)
-    alone = [int(club.play(current, mask, seeds_for(3, np.array([index]))).moves[0]) for index in range(20)]
+    alone = [int(club.choose(current, mask, seeds_for(3, np.array([index]))).moves[0]) for index in range(20)]
     assert alone == choices.moves[:20].tolist()
 
 
 def test_perfect_keeps_the_best_score():
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
     late = np.flatnonzero(BOARDS.ply > 20)[:100]
-    chances = make("perfect").play(CURRENT[late], MASK[late], splitmix64(late.astype(np.uint64))).policy
+    chances = make("perfect").choose(CURRENT[late], MASK[late], splitmix64(late.astype(np.uint64))).policy
     assert chances is not None
     scores = BOARDS.scores[late]
     assert (chances[scores < scores.max(1, keepdims=True)] == 0).all()

@@ -49,7 +49,7 @@ def test_a_network_plays_by_its_name_in_every_mode_that_it_has(tmp_path, monkeyp
     for word in ("reference/pillar", "pillar@sample", "pillar@gumbel:2"):
         player = make(word)
         assert player.name == word
-        assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
+        assert player.choose(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
     with pytest.raises(UserError, match=str(tmp_path)):
         make(str(tmp_path))
     tiny(False).save(tmp_path / "best.keras")
@@ -59,7 +59,7 @@ def test_a_network_plays_by_its_name_in_every_mode_that_it_has(tmp_path, monkeyp
 
 def test_random_draws_every_legal_column_evenly():
     position = parse_board(FULL_CENTRE)
-    choices = make("random").play(*repeated(position, 6000))
+    choices = make("random").choose(*repeated(position, 6000))
     counts = np.bincount(choices.moves, minlength=7)
     assert counts[3] == 0
     # Binomial(6000, 1/6): standard deviation 29; five of them are exceeded once in two million draws.
@@ -70,8 +70,8 @@ def test_random_draws_every_legal_column_evenly():
 def test_a_move_depends_on_its_seed_and_not_on_the_batch():
     current, mask, seeds = repeated(EMPTY, 50)
     for player in (make("random"), make("uct:20")):
-        together = player.play(current, mask, seeds).moves
-        alone = [int(player.play(current[:1], mask[:1], seeds[i : i + 1]).moves[0]) for i in (0, 17, 49)]
+        together = player.choose(current, mask, seeds).moves
+        alone = [int(player.choose(current[:1], mask[:1], seeds[i : i + 1]).moves[0]) for i in (0, 17, 49)]
         assert together[[0, 17, 49]].tolist() == alone
         assert len(set(together.tolist())) > 1
 
@@ -82,11 +82,11 @@ def test_punisher_wins_at_once_and_blocks_what_it_cannot_beat(direction):
     threatened = Position(position.opponent, position.mask)
     assert not tactics.wins(*bits(threatened)).any(), "the drawing must not let the blocker win"
     for board in (position, threatened):
-        assert set(make("punisher").play(*repeated(board, 20)).moves.tolist()) == {WINNING_COLUMN[direction]}
+        assert set(make("punisher").choose(*repeated(board, 20)).moves.tolist()) == {WINNING_COLUMN[direction]}
 
 
 def test_a_searchs_policy_is_its_share_of_visits():
-    choices = make("uct:140").play(*repeated(parse_board(FULL_CENTRE), 3))
+    choices = make("uct:140").choose(*repeated(parse_board(FULL_CENTRE), 3))
     assert choices.policy.sum(1).tolist() == pytest.approx([1, 1, 1])
     assert (choices.policy[:, 3] == 0).all()
     assert (choices.policy.argmax(1) == choices.moves).all()
@@ -96,14 +96,14 @@ def test_a_searchs_policy_is_its_share_of_visits():
 def test_processes_give_the_moves_of_one(monkeypatch):
     monkeypatch.setattr(search, "SHARED_SIMULATIONS", 1)
     boards = repeated(EMPTY, 9)
-    one, two = make("uct:30").play(*boards), make("uct:30", workers=2).play(*boards)
+    one, two = make("uct:30").choose(*boards), make("uct:30", workers=2).choose(*boards)
     assert (one.moves == two.moves).all()
     assert (one.policy == two.policy).all()
 
 
 def test_solver_plays_each_of_the_best_moves_and_no_other():
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    choices = make("solver").play(*repeated(rules.from_moves("334455"), 30))  # an open three
+    choices = make("solver").choose(*repeated(rules.from_moves("334455"), 30))  # an open three
     assert set(choices.moves.tolist()) == {1, 5}
     assert set(choices.value.tolist()) == {1.0}
 
@@ -121,11 +121,11 @@ def test_a_guided_search_wins_blocks_and_reports_shares_of_visits(root):
     settings = PuctSettings(simulations=30, root=root)
     player = network.GuidedPlayer(name="guided", predict=uniform, settings=settings)
     for direction, drawing in WINS.items():
-        choices = player.play(*repeated(parse_board(drawing), 2))
+        choices = player.choose(*repeated(parse_board(drawing), 2))
         assert choices.moves.tolist() == [WINNING_COLUMN[direction]] * 2
         assert choices.value.tolist() == [1.0, 1.0]
         assert choices.policy.sum(1) == pytest.approx([1, 1])
-    empty = player.play(*repeated(EMPTY, 3))
+    empty = player.choose(*repeated(EMPTY, 3))
     assert len(set(empty.moves.tolist())) == 1  # its seed has no say: it plays in earnest
 
 
@@ -147,7 +147,7 @@ def test_a_player_whose_answer_cannot_be_used_is_named(answer, line):
     class Odd:
         name = "odd"
 
-        def play(self, *_: Any) -> Any:
+        def choose(self, *_: Any) -> Any:
             return answer
 
     current, mask = bits(parse_board(FULL_CENTRE), EMPTY)
@@ -156,7 +156,7 @@ def test_a_player_whose_answer_cannot_be_used_is_named(answer, line):
     if isinstance(answer, Choices) and answer.policy is not None:
         level = levels.LevelPlayer(name="club", base=Odd(), level=levels.named("club"))
         with pytest.raises(OutputError, match=line):
-            level.play(current, mask, np.zeros(2, np.uint64))
+            level.choose(current, mask, np.zeros(2, np.uint64))
 
 
 MINE = """
@@ -168,7 +168,7 @@ def centre(boards, seeds):
     return order[(boards[:, 0, order] == 0).argmax(1)]
 
 class Uniform:
-    def play(self, current, mask, seeds):
+    def choose(self, current, mask, seeds):
         moves = np.full(len(mask), 3)
         return Choices(moves=moves, policy=np.full((len(mask), 7), 1 / 7), value=np.zeros(len(mask)))
 
@@ -185,7 +185,7 @@ def without_seeds(boards):
     return [3] * len(boards)
 
 class Unfinished:
-    def play(self, current, mask):
+    def choose(self, current, mask):
         return None
 
 class Unprepared:
@@ -209,7 +209,7 @@ def test_a_players_own_function_or_class_plays_under_its_spec(mine):
     function, a_class = make("mine:centre"), as_player(plugins.load("mine:Uniform", "player"), "mine:Uniform")
     assert (function.name, a_class.name) == ("mine:centre", "mine:Uniform")
     assert checked_choices(function, *asked).moves.tolist() == [3, 2]
-    first = a_class.play(current[:1], mask[:1], asked[2][:1])
+    first = a_class.choose(current[:1], mask[:1], asked[2][:1])
     assert first.value is not None
     assert first.value.tolist() == [0]
     for name, problem in {
@@ -222,7 +222,7 @@ def test_a_players_own_function_or_class_plays_under_its_spec(mine):
     for name, problem in {
         "mine:fails": f"IndexError: list index out of range ({mine}/mine.py:21)",
         "mine:without_seeds": "TypeError: without_seeds() takes 1 positional argument but 2 were given",
-        "mine:Unfinished": "TypeError: Unfinished.play() takes 3 positional arguments but 4 were given",
+        "mine:Unfinished": "TypeError: Unfinished.choose() takes 3 positional arguments but 4 were given",
         "mine:Unprepared": f"SystemExit: no licence ({mine}/mine.py:32)",
     }.items():
         with pytest.raises(UserError) as caught:
@@ -246,7 +246,7 @@ def test_a_player_that_writes_into_its_arrays_changes_neither_the_callers_nor_it
         name = "flips"
         moves = np.zeros(1, np.int64)
 
-        def play(self, current, mask, seeds):
+        def choose(self, current, mask, seeds):
             current ^= mask
             mask[:], seeds[:] = 0, 7
             self.moves += 1

@@ -16,7 +16,7 @@ from helpers import bits, random_positions
 
 from distill.common import UserError, provenance
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import EMPTY, Position, from_moves, is_over, is_won, legal_columns, mirror, play
+from distill.game.rules import EMPTY, Position, from_moves, is_over, is_won, legal_columns, mirror, next_position
 from distill.players.solver import Solver, moves_to_end, score_boards
 
 pytest.importorskip("bitbully", reason="the solver is an optional extra")
@@ -32,7 +32,7 @@ def plain_best(position: Position, known: dict[Position, tuple[int, int]]) -> tu
 
 def plain_move(position: Position, column: int, known: dict[Position, tuple[int, int]]) -> tuple[int, int]:
     """(score, plies to the end) of one move, straight from the definition: 22 less the winner's stones at the end."""
-    after = play(position, column)
+    after = next_position(position, column)
     if is_won(after):
         return 22 - after.opponent.bit_count(), 1
     if is_over(after):

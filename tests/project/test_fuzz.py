@@ -179,7 +179,7 @@ def played(moves: str) -> rules.Position | None:
         column = "1234567".find(text)
         if column < 0 or rules.is_over(position) or column not in rules.legal_columns(position):
             return None
-        position = rules.play(position, column)
+        position = rules.next_position(position, column)
     return position
 
 

@@ -103,7 +103,7 @@ def test_a_seed_repeats_a_players_chance(client):
 def test_the_reply_to_a_move_says_what_it_leads_to(client, moves, outcome, row):
     reply = ask(client, "/api/v1/move", player="punisher", moves=moves, seed=1)
     move = reply.json()
-    after = rules.play(rules.from_moves(moves), move["move"])
+    after = rules.next_position(rules.from_moves(moves), move["move"])
     assert move["board"] == encoding.boards([after.current], [after.mask])[0].tolist()
     assert move["moves"] == f"{moves}{move['move'] + 1}"
     assert move["outcome"] == outcome

@@ -71,7 +71,7 @@ def test_the_api_answers_with_a_levels_probabilities_and_a_seed_repeats_its_move
     for moves in ("", "4453", "443", "112233", "1212", "454545"):
         current, mask = bits(rules.from_moves(moves))
         reply = client.post("/api/v1/analysis", json={"player": name, "moves": moves, "seed": 9}).json()
-        expected = player.play(current, mask, np.zeros(1, np.uint64)).policy
+        expected = player.choose(current, mask, np.zeros(1, np.uint64)).policy
         np.testing.assert_allclose(reply["policy"], expected[0], atol=1e-6)
         assert (reply["value"], reply["scores"]) == (None, None)
         again = client.post("/api/v1/move", json={"player": name, "moves": moves, "seed": 9}).json()
@@ -90,7 +90,7 @@ def test_without_the_solver_perfect_is_a_search_where_one_so_long_may_be_asked(m
 def test_the_rule_in_javascript_is_pythons(page):
     games = unfinished_games(300)
     current, mask = bits(*map(rules.from_moves, games))
-    policy = make("pillar", fast=True).play(current, mask, mask).policy
+    policy = make("pillar", fast=True).choose(current, mask, mask).policy
     script = """async ([games, policies]) => {
       const { LEVELS, cards, probabilities } = await import("./levels.js");
       const { replay } = await import("./rules.js");

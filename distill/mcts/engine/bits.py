@@ -41,25 +41,25 @@ def winning_cells(stones: np.uint64) -> np.uint64:
     For each direction, a cell completes four if three neighbours on one side are stones, or two on one side and one on
     the other.
     """
-    found = (stones << U(1)) & (stones << U(2)) & (stones << U(3))  # vertical: only from below
+    cells = (stones << U(1)) & (stones << U(2)) & (stones << U(3))  # vertical: only from below
     for shift in (U(6), U(7), U(8)):  # falling, horizontal, rising
         below, above = stones << shift, stones >> shift
         two_below = below & (stones << (shift + shift))
         two_above = above & (stones >> (shift + shift))
-        found |= two_below & ((stones << (shift + shift + shift)) | above)
-        found |= two_above & ((stones >> (shift + shift + shift)) | below)
-    return found
+        cells |= two_below & ((stones << (shift + shift + shift)) | above)
+        cells |= two_above & ((stones >> (shift + shift + shift)) | below)
+    return cells
 
 
 @inline
 def has_four(stones: np.uint64) -> bool:
     """Whether the stones contain four in a line."""
     pairs = stones & (stones >> U(1))
-    found = pairs & (pairs >> U(2))
+    fours = pairs & (pairs >> U(2))
     for shift in (U(6), U(7), U(8)):
         pairs = stones & (stones >> shift)
-        found |= pairs & (pairs >> (shift + shift))
-    return found != ZERO
+        fours |= pairs & (pairs >> (shift + shift))
+    return fours != ZERO
 
 
 @inline
@@ -84,23 +84,23 @@ def landing(mask: np.uint64, column: int) -> np.uint64:
 @jit
 def open_columns(mask: np.uint64) -> int:
     """Bit c is set where column c is not full."""
-    found = 0
+    columns = 0
     for column in range(rules.COLUMNS):
         if (mask + BOTTOM) & FULL & column_cells(column) != ZERO:
-            found |= 1 << column
-    return found
+            columns |= 1 << column
+    return columns
 
 
 @jit
 def losing_columns(current: np.uint64, mask: np.uint64) -> int:
     """Bit c is set where a stone in column c lets the opponent win at once."""
     threats = winning_cells(current ^ mask)
-    found = 0
+    columns = 0
     for column in range(rules.COLUMNS):
         stone = landing(mask, column)
         if stone != ZERO and threats & playable_cells(mask | stone) != ZERO:
-            found |= 1 << column
-    return found
+            columns |= 1 << column
+    return columns
 
 
 @inline

@@ -12,8 +12,8 @@ import numpy as np
 from distill.game.rules import COLUMNS
 from distill.mcts.engine.bits import CENTRE_FIRST, U, open_columns, popcount
 from distill.mcts.engine.jit import Int32s, inline, int64, jit
-from distill.mcts.engine.puct_tree import OWN_VALUE, PuctTrees, mean_value, root_row
-from distill.mcts.engine.tree import HOPELESS, PRIOR, PROVEN, TOTAL
+from distill.mcts.engine.puct_tree import NODE_VALUE, PuctTrees, mean_value, root_row
+from distill.mcts.engine.tree import HOPELESS, PRIOR, TOTAL, is_proven
 
 POLICY_UNITS = 1000
 """The visits recorded for a Gumbel root sum to this."""
@@ -24,7 +24,7 @@ C_VISIT, C_SCALE = 50.0, 0.3
 @inline
 def is_evaluated(trees: PuctTrees, slot: int) -> bool:
     """Whether the move whose count stands at `slot` has been visited or is proven."""
-    return trees.rows[slot] > 0 or abs(int64(trees.rows[slot + TOTAL])) > PROVEN // 2
+    return trees.rows[slot] > 0 or is_proven(trees.rows[slot + TOTAL])
 
 
 @jit
@@ -46,7 +46,7 @@ def score_root(trees: PuctTrees, lane: int, noise: float) -> int:
         weight += prior
         returns += prior * mean_value(trees, base + column)
     # An unvisited column has the mixed value.
-    mixed = np.float64(floats[base + OWN_VALUE])
+    mixed = np.float64(floats[base + NODE_VALUE])
     if visits > 0:
         mixed = (mixed + visits * returns / weight) / (1 + visits)
     # The score of each column; the lowest possible for a full one.
@@ -107,11 +107,11 @@ def improved_policy(trees: PuctTrees, lane: int, label: int, visits: Int32s) -> 
     halving hands out to bad columns as to good ones; an unvisited column counts as the network's value of the root.
     """
     base, uniform = root_row(trees, lane), trees.draws.uniform[lane, trees.step[lane], 1]
-    own, total, returns = np.float64(trees.floats[base + OWN_VALUE]), 0.0, 0.0
+    node_value, total, returns = np.float64(trees.floats[base + NODE_VALUE]), 0.0, 0.0
     for column in range(COLUMNS):
         weight = np.exp(trees.scores[column] - trees.scores[label])
         known = trees.rows[base + TOTAL + column] != HOPELESS and is_evaluated(trees, base + column)
-        total, returns = total + weight, returns + weight * (mean_value(trees, base + column) if known else own)
+        total, returns = total + weight, returns + weight * (mean_value(trees, base + column) if known else node_value)
     below, before = 0.0, int64(0)
     for column in range(COLUMNS):
         below += np.exp(trees.scores[column] - trees.scores[label])

@@ -11,7 +11,7 @@ from distill.mcts.engine.jit import inline, int64, jit
 from distill.mcts.engine.noise import dirichlet, exploration_weights
 from distill.mcts.engine.puct_tree import PuctTrees, mean_value, root_row
 from distill.mcts.engine.record import GameRecord, play_move
-from distill.mcts.engine.tree import CHILD, HOPELESS, PRIOR, PROVEN, TOTAL, plies_to_end
+from distill.mcts.engine.tree import CHILD, HOPELESS, PRIOR, TOTAL, is_lost, is_won, plies_to_end
 
 
 @inline
@@ -88,10 +88,10 @@ def best_visited(trees: PuctTrees, lane: int) -> tuple[int, bool]:
         mean = mean_value(trees, base + column)
         # Weights keep three groups apart: won, open and lost; `sooner` orders the proven ones.
         weight, sooner = int64(rows[base + column]), 64 - plies_to_end(int64(rows[base + CHILD + column]))
-        if total > PROVEN // 2:
+        if is_won(total):
             weight += 2**30 * sooner
             won = True
-        if total < -PROVEN // 2:
+        if is_lost(total):
             weight -= 2**30 * sooner
         else:
             lost = False
@@ -105,7 +105,7 @@ def sample_by_visits(trees: PuctTrees, lane: int, label: int) -> int:
     """A column drawn by visits^(1 / temperature) among those not proven to lose."""
     rows, base, power = trees.rows, root_row(trees, lane), 1.0 / trees.parameters.temperature
     visits, total = rows[base : base + COLUMNS], rows[base + TOTAL : base + TOTAL + COLUMNS]
-    odds = np.where(total > -PROVEN // 2, (visits / max(1.0, np.float64(visits[label]))) ** power, 0.0)
+    odds = np.where(is_lost(total), 0.0, (visits / max(1.0, np.float64(visits[label]))) ** power)
     left = trees.draws.uniform[lane, trees.step[lane], 0] * odds.sum()
     for column in range(COLUMNS):
         left -= odds[column]

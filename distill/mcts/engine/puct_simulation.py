@@ -32,23 +32,21 @@ from distill.mcts.engine.bits import (
 from distill.mcts.engine.gumbel import column_by_halving
 from distill.mcts.engine.jit import Float32s, Int64s, inline, int64, jit
 from distill.mcts.engine.puct_moves import finish_search, start_next, start_search
-from distill.mcts.engine.puct_tree import OWN_VALUE, UNIT, PuctTrees, root_row
+from distill.mcts.engine.puct_tree import NODE_VALUE, UNIT, PuctTrees, root_row
 from distill.mcts.engine.record import GameRecord
 from distill.mcts.engine.tree import (
     CHILD,
     HOPELESS,
-    PLY,
     PRIOR,
-    PROVEN,
-    PROVEN_LOSS,
-    PROVEN_WIN,
     TERMINAL,
     TOTAL,
     WIDTH,
     clear_row,
-    is_loss,
+    is_lost,
+    is_won,
     plies_to_end,
     propagate_proof,
+    write_proof,
 )
 
 WON, LOST = 1e9, -1e9
@@ -98,7 +96,7 @@ def best_column(trees: PuctTrees, lane: int, base: int, entered: int, is_root: b
             if rows[base + column] > 0 and rows[base + TOTAL + column] != HOPELESS:
                 visited_prior += floats[base + PRIOR + column]
         # The more of the prior has been visited, the less the remaining moves promise.
-        first_play = floats[base + OWN_VALUE] - parameters.fpu_reduction * np.sqrt(visited_prior)
+        first_play = floats[base + NODE_VALUE] - parameters.fpu_reduction * np.sqrt(visited_prior)
     best, highest = int64(-1), -np.inf
     for column in CENTRE_FIRST:
         n, total = int64(rows[base + column]), int64(rows[base + TOTAL + column])
@@ -112,9 +110,9 @@ def best_column(trees: PuctTrees, lane: int, base: int, entered: int, is_root: b
         else:
             score = mean + bonus * prior / (1 + n)
         # A proof overrules the score.
-        if total > PROVEN // 2:
+        if is_won(total):
             score = WON - plies_to_end(int64(rows[base + CHILD + column]))
-        elif total < -PROVEN // 2:
+        elif is_lost(total):
             score = LOST + plies_to_end(int64(rows[base + CHILD + column]))
         if score > highest:
             best, highest = column, score
@@ -132,7 +130,7 @@ def evaluate_by_rules(trees: PuctTrees, lane: int) -> tuple[int, int, bool]:
     win_value = parameters.win_value
     slot = trees.path[trees.depth[lane] - 1, lane]
     current, mask = trees.leaf_current[lane], trees.leaf_mask[lane]
-    code = int64(rows[slot + CHILD])
+    child = int64(rows[slot + CHILD])
     value, plies, wins = int64(UNDECIDED), 0, True
     if has_four(current ^ mask):
         rows[slot + CHILD] = TERMINAL
@@ -140,9 +138,9 @@ def evaluate_by_rules(trees: PuctTrees, lane: int) -> tuple[int, int, bool]:
     elif mask == FULL:
         rows[slot + CHILD] = TERMINAL
         value = int64(0)
-    elif code < TERMINAL:  # proven before
-        value = win_value[plies_to_end(code) - 1]
-        if not is_loss(code):
+    elif child < TERMINAL:  # proven before
+        value = win_value[plies_to_end(child) - 1]
+        if is_won(rows[slot + TOTAL]):
             value = -value
     elif parameters.mcts_solver:  # look one move ahead: a win in one, or only moves that lose
         if winning_cells(current) & playable_cells(mask) != ZERO:
@@ -204,9 +202,9 @@ def expand(trees: PuctTrees, lane: int) -> None:
         wins = winning_cells(current) & playable_cells(mask)  # at a root only: elsewhere the rules decide the leaf
         for column in range(COLUMNS):
             if wins & column_cells(column) != ZERO:
-                rows[base + TOTAL + column], rows[base + CHILD + column] = PROVEN, PROVEN_WIN + PLY
+                write_proof(rows, base + column, True, 1)
             elif losing >> column & 1:
-                rows[base + TOTAL + column], rows[base + CHILD + column] = -PROVEN, PROVEN_LOSS + 2 * PLY
+                write_proof(rows, base + column, False, 2)
 
 
 @inline

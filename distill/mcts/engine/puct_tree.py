@@ -14,9 +14,9 @@ from distill.game.rules import CELLS, COLUMNS
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.jit import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s, inline, int64
 from distill.mcts.engine.record import GameRecord
-from distill.mcts.engine.tree import CHILD, PRIOR, PROVEN, TOTAL, WIDTH, is_loss, new_rows, plies_to_end
+from distill.mcts.engine.tree import CHILD, PRIOR, TOTAL, WIDTH, is_lost, is_proven, new_rows, plies_to_end
 
-OWN_VALUE = PRIOR + COLUMNS
+NODE_VALUE = PRIOR + COLUMNS
 """Where in a row the network's value of the node stands."""
 UNIT = 2**14
 """Values are rounded to 1/16,384. The total of MOST_PUCT_SIMULATIONS of them is 2^28 at most, a quarter of PROVEN."""
@@ -124,9 +124,8 @@ def mean_value(trees: PuctTrees, slot: int) -> float:
     rows = trees.rows
     n, total = int64(rows[slot]), int64(rows[slot + TOTAL])
     mean = total / (UNIT * n) if n > 0 else 0.0
-    if abs(total) > PROVEN // 2:
-        code = int64(rows[slot + CHILD])
-        mean = trees.parameters.win_value[plies_to_end(code)] / UNIT
-        if is_loss(code):
+    if is_proven(total):
+        mean = trees.parameters.win_value[plies_to_end(int64(rows[slot + CHILD]))] / UNIT
+        if is_lost(total):
             mean = -mean
     return mean

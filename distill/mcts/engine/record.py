@@ -53,12 +53,12 @@ def new_record(current: UInt64s, mask: UInt64s, steps: int, votes: int = 1) -> G
 @inline
 def play_move(record: GameRecord, game: int, step: int, move: int) -> bool:
     """Record the move in a position of a game, and the position after it; False where the game ends."""
-    own, mask = record.current[game, step], record.mask[game, step]
+    current, mask = record.current[game, step], record.mask[game, step]
     record.move[game, step] = move
     stone = landing(mask, move)
-    won = has_four(own | stone)
+    won = has_four(current | stone)
     if won or mask | stone == FULL or step + 1 == record.label.shape[1]:
         record.result[game], record.length[game] = won, step + 1
         return False
-    record.current[game, step + 1], record.mask[game, step + 1] = own ^ mask, mask | stone
+    record.current[game, step + 1], record.mask[game, step + 1] = current ^ mask, mask | stone
     return True

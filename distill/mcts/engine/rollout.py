@@ -30,10 +30,10 @@ PLIES_BETWEEN_DROPS = 4  # dropping finished rollouts costs about as much as one
 class Rollouts(NamedTuple):
     """Scratch space of `capacity` rollouts; each array has this length, rounded up to VECTOR."""
 
-    own: UInt64s  # stones of the side to move
-    other: UInt64s  # stones of the opponent
-    own_wins: UInt64s  # cells that complete four for the side to move
-    other_wins: UInt64s
+    current: UInt64s  # stones of the side to move
+    opponent: UInt64s  # stones of the opponent
+    current_wins: UInt64s  # cells that complete four for the side to move
+    opponent_wins: UInt64s
     random: UInt64s  # xorshift64 state, never 0
     ended: UInt64s  # 1 once the result is known
     result: Int64s  # 1, 0, -1 for the side to move where the rollout began
@@ -45,9 +45,9 @@ def new_rollouts(capacity: int) -> Rollouts:
     """Scratch space for `capacity` rollouts in lock step."""
     padded = -(-capacity // VECTOR) * VECTOR
     words = [np.zeros(padded, np.uint64) for _ in range(6)]
-    own, other, own_wins, other_wins, random, ended = words
+    current, opponent, current_wins, opponent_wins, random, ended = words
     result, origin, results = (np.zeros(padded, np.int64) for _ in range(3))
-    return Rollouts(own, other, own_wins, other_wins, random, ended, result, origin, results)
+    return Rollouts(current, opponent, current_wins, opponent_wins, random, ended, result, origin, results)
 
 
 @inline
@@ -59,16 +59,16 @@ def rollout_seed(key: np.uint64, simulation: int) -> np.uint64:
 @inline
 def _play_ply(rollouts: Rollouts, i: int, sign: int, heuristic: np.uint64) -> None:
     """One ply of rollout i. `sign` is 1 where the first mover is to move; `heuristic` is all ones, or 0."""
-    own, other, random = rollouts.own[i], rollouts.other[i], rollouts.random[i]
+    current, opponent, random = rollouts.current[i], rollouts.opponent[i], rollouts.random[i]
     # The next state of xorshift64.
     random ^= random << U(13)
     random ^= random >> U(7)
     random ^= random << U(17)
     rollouts.random[i] = random
 
-    playable = ((own | other) + BOTTOM) & FULL
-    wins = playable & rollouts.own_wins[i] & heuristic
-    blocks = playable & rollouts.other_wins[i] & heuristic
+    playable = ((current | opponent) + BOTTOM) & FULL
+    wins = playable & rollouts.current_wins[i] & heuristic
+    blocks = playable & rollouts.opponent_wins[i] & heuristic
     centre = playable & CENTRE_COLUMN & heuristic
 
     # A random legal cell: the upper half of the state draws its rank, and that many lower bits are cleared.
@@ -82,7 +82,7 @@ def _play_ply(rollouts: Rollouts, i: int, sign: int, heuristic: np.uint64) -> No
     block = blocks & (ZERO - blocks)
     move = block if blocks != ZERO else move
 
-    won = (wins | (move & rollouts.own_wins[i])) != ZERO
+    won = (wins | (move & rollouts.current_wins[i])) != ZERO
     lost = blocks != block  # two cells to block: the opponent takes the other one next
     ended = rollouts.ended[i]
     result = sign if won else (-sign if lost else 0)
@@ -90,22 +90,22 @@ def _play_ply(rollouts: Rollouts, i: int, sign: int, heuristic: np.uint64) -> No
     rollouts.ended[i] = ONE if won | lost | (playable == ZERO) else ended
 
     # The sides change places; only the mover has new winning cells.
-    after = own | move
-    rollouts.own[i], rollouts.other[i] = other, after
-    rollouts.own_wins[i], rollouts.other_wins[i] = rollouts.other_wins[i], winning_cells(after)
+    after = current | move
+    rollouts.current[i], rollouts.opponent[i] = opponent, after
+    rollouts.current_wins[i], rollouts.opponent_wins[i] = rollouts.opponent_wins[i], winning_cells(after)
 
 
 @jit
 def roll_out(rollouts: Rollouts, count: int, heuristic: bool) -> None:
     """Play the first `count` rollouts to their end.
 
-    Reads `own`, `other` and `random` of each and writes `results`: 1, 0 or -1 for the side to move at the start. The
-    result of a game that is already over means nothing.
+    Reads `current`, `opponent` and `random` of each and writes `results`: 1, 0 or -1 for the side to move at the start.
+    The result of a game that is already over means nothing.
     """
     everywhere = ~ZERO if heuristic else ZERO
     for i in range(count):
-        rollouts.own_wins[i] = winning_cells(rollouts.own[i])
-        rollouts.other_wins[i] = winning_cells(rollouts.other[i])
+        rollouts.current_wins[i] = winning_cells(rollouts.current[i])
+        rollouts.opponent_wins[i] = winning_cells(rollouts.opponent[i])
         rollouts.ended[i] = ZERO
         rollouts.result[i] = 0
         rollouts.origin[i] = i
@@ -119,8 +119,11 @@ def roll_out(rollouts: Rollouts, count: int, heuristic: bool) -> None:
         kept = 0
         for i in range(count):
             rollouts.results[rollouts.origin[i]] = rollouts.result[i]
-            rollouts.own[kept], rollouts.other[kept] = rollouts.own[i], rollouts.other[i]
-            rollouts.own_wins[kept], rollouts.other_wins[kept] = rollouts.own_wins[i], rollouts.other_wins[i]
+            rollouts.current[kept], rollouts.opponent[kept] = rollouts.current[i], rollouts.opponent[i]
+            rollouts.current_wins[kept], rollouts.opponent_wins[kept] = (
+                rollouts.current_wins[i],
+                rollouts.opponent_wins[i],
+            )
             rollouts.random[kept], rollouts.origin[kept] = rollouts.random[i], rollouts.origin[i]
             rollouts.result[kept] = rollouts.result[i]
             ended = rollouts.ended[i]

@@ -1,6 +1,16 @@
-"""A node's row and the proof of a move: what the trees of UCT and PUCT share. The package's docstring draws the row."""
+"""A node's row and the proof of a move: what the trees of UCT and PUCT share. The package's docstring draws the row.
+
+**The proof of a move** stands in the row of its parent, in place of two numbers that a proven move no longer needs. Its
+total becomes PROVEN if the side that plays it wins, and -PROVEN if that side loses. Sums of values stay below half of
+this, and so do the values that later visits add to it. So one comparison with PROVEN // 2 tells what is proven, and
+UCT's choice by score needs no further test. Its child becomes TERMINAL minus the plies to the end of the game, the move
+included: -2 for a move that wins at once, -3 where the reply does. A full column has the total HOPELESS and counts as
+lost.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +22,10 @@ from distill.mcts.engine.jit import Int32s, Int64s, inline, int64
 TOTAL, CHILD, PRIOR, WIDTH = SLOTS, 2 * SLOTS, 3 * SLOTS, 4 * SLOTS
 """Where totals, children and priors begin in a row, and its width in int32."""
 
-TERMINAL, PROVEN_WIN, PROVEN_LOSS = -1, -2, -3
-"""Codes in the child slot: the move ends the game, or is proven to win or to lose for the side that plays it."""
-PLY = -2
-"""Added to the code of a proven move for each ply to the end of the game, the move included."""
+TERMINAL = -1
+"""The child of a move that ends the game, where no proof is kept."""
 PROVEN = 2**30
-"""The total of a proven win; minus this, of a proven loss. No sum of values comes near it."""
+"""The total of a proven win; minus this, of a proven loss."""
 HOPELESS = -(2**31)
 """The total of a full column: below even a proven loss."""
 
@@ -42,15 +50,34 @@ def clear_row(rows: Int32s, base: int, mask: np.uint64) -> None:
 
 
 @inline
-def is_loss(code: int) -> bool:
-    """Whether the code of a proven move says that it loses."""
-    return code & 1 == PROVEN_LOSS & 1
+def is_won(total: int) -> bool:
+    """Whether the move with this total is proven to win for the side that plays it."""
+    return total > PROVEN // 2
 
 
 @inline
-def plies_to_end(code: int) -> int:
-    """Plies to the end of the game by the code of a proven move; below 1 for a move that is not proven."""
-    return (PROVEN_WIN - code) // -PLY
+def is_lost(total: Any) -> Any:
+    """Whether the move with this total is proven to lose, or its column is full; also of an array of totals."""
+    return total < -PROVEN // 2
+
+
+@inline
+def is_proven(total: int) -> bool:
+    """Whether the move with this total is won or lost."""
+    return abs(int64(total)) > PROVEN // 2
+
+
+@inline
+def plies_to_end(child: int) -> int:
+    """Plies to the end of the game after a proven move with this child; below 1 for a move that is not proven."""
+    return TERMINAL - child
+
+
+@inline
+def write_proof(rows: Int32s, slot: int, wins: bool, plies: int) -> None:
+    """The move whose count stands at `slot` wins or loses in so many plies."""
+    rows[slot + TOTAL] = PROVEN if wins else -PROVEN
+    rows[slot + CHILD] = TERMINAL - plies
 
 
 @inline
@@ -63,12 +90,11 @@ def propagate_proof(rows: Int32s, path: Int64s, lane: int, level: int, wins: boo
     decided = True
     while decided and level >= 0:
         slot = path[level, lane]
-        rows[slot + TOTAL] = PROVEN if wins else -PROVEN
-        rows[slot + CHILD] = (PROVEN_WIN if wins else PROVEN_LOSS) + PLY * plies
+        write_proof(rows, slot, wins, plies)
         if not wins:
             # The move before wins only if all replies lose; full columns count as lost.
             base = slot - slot % SLOTS
             for column in range(SLOTS):
-                decided &= rows[base + TOTAL + column] < -PROVEN // 2
+                decided &= is_lost(rows[base + TOTAL + column])
                 plies = max(plies, plies_to_end(int64(rows[base + CHILD + column])))
         wins, plies, level = not wins, plies + 1, level - 1

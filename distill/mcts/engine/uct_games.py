@@ -14,7 +14,7 @@ from distill.mcts.engine.bits import CENTRE_FIRST, open_columns
 from distill.mcts.engine.jit import Float32s, Float64s, Int8s, Int32s, UInt64s, inline, int64, jit
 from distill.mcts.engine.noise import exploration_weights, noisy_move
 from distill.mcts.engine.record import GameRecord, play_move
-from distill.mcts.engine.tree import TOTAL
+from distill.mcts.engine.tree import TOTAL, is_proven
 from distill.mcts.engine.uct_simulation import UctTrees, root_row, set_root, simulate
 
 SIMULATIONS_A_CALL = 1_000_000
@@ -86,7 +86,7 @@ def finish_search(trees: UctTrees, record: GameRecord, lane: int, vote: int) -> 
         total = int64(trees.rows[root + TOTAL + column])
         record.visits[game, step, column] += visits
         weight = visits
-        if abs(total) > visits:  # proven: the total is a mark, and every visit counts as a win or a loss
+        if is_proven(total):  # the total is a mark, and every visit counts as a win or a loss
             weight += total
             total = visits if total > 0 else -visits
         returns += total
@@ -115,9 +115,9 @@ def majority(votes: Int8s, visits: Int32s) -> int:
     """The column with most votes, then most summed visits, then the nearest to the centre, then the lower one."""
     best, most_votes, most_visits = -1, 0, int64(-1)
     for column in CENTRE_FIRST:
-        found = 0
+        count = 0
         for vote in votes:
-            found += int64(vote == column)
-        if found > most_votes or (found == most_votes and found > 0 and visits[column] > most_visits):
-            best, most_votes, most_visits = column, found, int64(visits[column])
+            count += int64(vote == column)
+        if count > most_votes or (count == most_votes and count > 0 and visits[column] > most_visits):
+            best, most_votes, most_visits = column, count, int64(visits[column])
     return best

@@ -14,7 +14,7 @@ from distill.mcts.engine.best_ucb1 import SLOTS, best_ucb1
 from distill.mcts.engine.bits import FULL, ONE, U, has_four
 from distill.mcts.engine.jit import Float32s, Int32s, Int64s, UInt64s, inline, int64, jit
 from distill.mcts.engine.rollout import Rollouts, new_rollouts, roll_out, rollout_seed
-from distill.mcts.engine.tree import CHILD, TERMINAL, TOTAL, WIDTH, clear_row, is_loss, new_rows, propagate_proof
+from distill.mcts.engine.tree import CHILD, TERMINAL, TOTAL, WIDTH, clear_row, is_lost, new_rows, propagate_proof
 from distill.mcts.settings import UctSettings
 
 UNVISITED = 2.0**12
@@ -168,8 +168,8 @@ def evaluate(trees: UctTrees, live: Int64s, count: int, simulation: int) -> None
     rollouts = trees.rollouts
     for j in range(count):
         lane = live[j]
-        rollouts.own[j] = trees.leaf_current[lane]
-        rollouts.other[j] = trees.leaf_current[lane] ^ trees.leaf_mask[lane]
+        rollouts.current[j] = trees.leaf_current[lane]
+        rollouts.opponent[j] = trees.leaf_current[lane] ^ trees.leaf_mask[lane]
         rollouts.random[j] = rollout_seed(trees.key[lane], simulation)
     roll_out(rollouts, count, trees.parameters.heuristic)
 
@@ -189,7 +189,7 @@ def backup(trees: UctTrees, live: Int64s, count: int) -> None:
             value = -1 if won else 0
             rows[leaf + CHILD] = TERMINAL
         elif rows[leaf + CHILD] < 0:
-            value = 1 if is_loss(rows[leaf + CHILD]) else -1
+            value = 1 if is_lost(rows[leaf + TOTAL]) else -1
         for level in range(last, -1, -1):
             value = -value
             rows[trees.path[level, lane] + TOTAL] += value

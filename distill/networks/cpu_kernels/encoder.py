@@ -45,7 +45,7 @@ def fast_transformer(core: keras.Model, dropout: float | None) -> keras.Model | 
     logits = layers.Dense(COLUMNS, name="logits")(features)
     fast = heads.network("transformer", tokens, logits, heads.value_head(features) if heads.has_value(core) else None)
     # A network of this name may have other sizes.
-    sizes = [[math.prod(weight.shape) for weight in each.weights] for each in (core, fast)]
+    sizes = [[math.prod(weight.shape) for weight in network.weights] for network in (core, fast)]
     return fast if sizes[0] == sizes[1] else None
 
 

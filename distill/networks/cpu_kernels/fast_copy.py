@@ -64,7 +64,7 @@ class _Wiring:
         self._converted: dict[int, Any] = {}
 
     def __call__(self, layer: Any, *arguments: Any, **more: Any) -> Any:
-        cells = any(id(each) in self._cells_first for each in tree.flatten((arguments, more)))
+        cells = any(id(x) in self._cells_first for x in tree.flatten((arguments, more)))
         cells = isinstance(layer, whole_board.CONVOLUTIONS) or (cells and isinstance(layer, ELEMENTWISE))
         arguments, more = tree.map_structure(lambda x: self._ordered(x, cells), (arguments, more))
         result = layer(*arguments, **more)

@@ -147,7 +147,7 @@ def prepare(fast: keras.Model, prepared: keras.Model) -> None:
         # Layers keep their names in the copy.
         target = prepared.get_layer(layer.name)
         if isinstance(target, PreparedConv):
-            target.set_weights([ops.convert_to_numpy(each) for each in layer.prepared(layer.input.shape[-1])])
+            target.set_weights([ops.convert_to_numpy(weight) for weight in layer.prepared(layer.input.shape[-1])])
         else:
             target.set_weights(layer.get_weights())
 
@@ -169,8 +169,8 @@ def whole_board(x: Any, kernels: Any) -> Any:
 
 def _at_points(kernels: Any) -> Any:
     """(3, 3, C, F) → (72, C, F)."""
-    found = _along(_line(ROWS).kernel, _line(COLUMNS).kernel, kernels)
-    return ops.reshape(found, (POINTS_OF_BOARD, *kernels.shape[2:]))
+    values = _along(_line(ROWS).kernel, _line(COLUMNS).kernel, kernels)
+    return ops.reshape(values, (POINTS_OF_BOARD, *kernels.shape[2:]))
 
 
 def _along(rows: NDArray[np.float32], columns: NDArray[np.float32], x: Any) -> Any:
@@ -202,5 +202,5 @@ def _line(size: int) -> _Line:
         return np.concatenate([np.vander(POINTS[: size + 1], coefficients, increasing=True), at_infinity])
 
     # A convolution of Keras does not reverse its kernel, a product of polynomials does.
-    maps = values(size), values(3)[:, ::-1], np.linalg.inv(values(size + 2))[1:-1]
-    return _Line(*(each.astype(np.float32) for each in maps))
+    matrices = values(size), values(3)[:, ::-1], np.linalg.inv(values(size + 2))[1:-1]
+    return _Line(*(matrix.astype(np.float32) for matrix in matrices))
