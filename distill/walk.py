@@ -97,14 +97,18 @@ def run(config: WalkConfig) -> str:
         files=() if best else LAYERS,
         restart=config.restart or best,
     ) as folder:
-        stones = (folder.result or {}).get("last_stones", 0)
-        if stones > config.most_stones:
-            raise UserError(f"{out}: holds a walk up to {stones} stones; name another --out, or add --restart")
+        before = folder.result or {"last_stones": 0, "complete": False, "line": ""}
+        if before["last_stones"] > config.most_stones:
+            problem = f"holds a walk up to {before['last_stones']} stones"
+            raise UserError(f"{out}: {problem}; name another --out, or add --restart")
+        if before["complete"] or (before["line"] and before["last_stones"] == config.most_stones):
+            return f"finished before: {before['line']} · {out}"
         folder.begin()
         walked, line = (_best if best else _all)(config, out)
-        folder.finish(walked)
-    of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())
-    return f"{name}{of} moving first, {line} · {out}"
+        of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())
+        line = f"{name}{of} moving first, {line}"
+        folder.finish(walked | {"line": line})
+    return f"{line} · {out}"
 
 
 def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
