@@ -87,7 +87,7 @@ def rolling_out(simulate: Any, roll_out: Any) -> Timed:
     def again(own: Any, other: Any, scratch: Any, repeats: int) -> None:
         for repeat in range(repeats):
             for lane in range(len(own)):
-                scratch.own[lane], scratch.other[lane] = own[lane], other[lane]
+                scratch.current[lane], scratch.opponent[lane] = own[lane], other[lane]
                 scratch.random[lane] = rollout.rollout_seed(np.uint64(lane), repeat)
             roll_out(scratch, len(own), True)
 

@@ -32,7 +32,7 @@ from distill.alphazero import grades, loop, plan, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.schedule import Schedule
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, cli, cores, run_folder, say
+from distill.common import UserError, cli, cores, executors, run_folder, say
 from distill.mcts import compiling
 from distill.networks import finding
 
@@ -45,7 +45,7 @@ def run(config: SelfPlayConfig) -> str:
     out = config.out or Path("models/selfplay")
     if config.is_planned:
         # Workers have the other cores. With a thread for each of those left, weights would depend on their number.
-        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+        os.environ[executors.THREADS] = "1"
     with run_files.opened(out, config) as folder:
         begins = folder.starts or not run_files.has_begun(out)
         initial = None

@@ -161,7 +161,8 @@ def run(
     networks.trust(config.arch.name)
     # What the user gave is loaded first, because preparing takes minutes.
     given = _initial_network(config)
-    if plugins.is_spec(config.arch.name):
+    if config.arch.arguments or plugins.is_spec(config.arch.name):
+        networks.start_backend(aloud=True)
         build(config.arch.name, config.value_head, **config.arch.arguments)
     identity.require_safe_init(config, out, FILES)
     fraction, exclude = config.validation_fraction, config.exclude

@@ -93,7 +93,7 @@ def run(config: WalkConfig) -> str:
         out,
         f"walk against {config.replies} replies",
         who,
-        settings=as_json(config),
+        settings=as_json(config.replace(restart=False)),
         files=() if best else LAYERS,
         restart=config.restart or best,
     ) as folder:

@@ -159,8 +159,7 @@ def write_games(
         for index, first in enumerate(firsts):
             part = table.filter(pa.array((games >= first) & (games < first + shard_games)))
             written.append(shards.write(part, run, index, first, min(shard_games, count - first), folder, ()))
-        record.finish(result := shards.result(run, written))
-    return result
+        return shards.finish(record, run, written, count)
 
 
 def change_record(folder: Path, change: Callable[[Any], object]) -> None:

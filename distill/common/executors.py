@@ -42,7 +42,10 @@ from distill.common.provenance import install_line
 
 Result = TypeVar("Result")
 
-ONE_THREAD = dict.fromkeys(("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), "1")
+THREADS = "DISTILL_THREADS"
+"""Environment variable: the number of threads with which `networks.start_backend` starts TensorFlow."""
+
+ONE_THREAD = dict.fromkeys((THREADS, "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), "1")
 """Environment variables of a worker: with one thread, results do not depend on the number of workers."""
 
 FILES = 32

@@ -112,7 +112,20 @@ class Run:
     settings: Mapping[str, Any]
     files: Sequence[str]
     restart: bool
-    record: Record | None
+    record: Record | None = None
+
+    def check(self) -> None:
+        """Read the record. Raises UserError unless this run may be written where it is."""
+        self.record = record = read(self.storage)
+        if record and record.kind != self.kind:
+            raise UserError(f"{self.storage}: holds {record.kind}, not {self.kind}; name another --out")
+        recorded = record.files if record else []
+        if strangers := [name for name in self.storage.names() if name in self.files and name not in recorded]:
+            what = f"holds files that no run recorded ({listed(strangers)})"
+            raise UserError(f"{self.storage}: {what}; name another --out")
+        if not self.starts and record and (different := differences(record.identity, self.identity)):
+            what = f"holds {self.kind} with other settings ({listed(different)})"
+            raise UserError(f"{self.storage}: {what}; name another --out, or --restart to delete it")
 
     @property
     def starts(self) -> bool:
@@ -173,43 +186,15 @@ def opened(
     Raises UserError where the folder holds a run of another kind or with another identity, or files of these names
     that no run recorded.
     """
-    storage, known = storage_of(place), json.loads(canonical_json(identity))
-    _compare(storage, read(storage), kind, known, files, restart)  # before a folder is created for the lock
-    with locked(storage.path, wait=wait) if isinstance(storage, Folder) else nullcontext():
-        record = read(storage)
-        _compare(storage, record, kind, known, files, restart)
-        yield Run(
-            storage=storage,
-            kind=kind,
-            identity=known,
-            settings=settings,
-            files=[*files],
-            restart=restart,
-            record=record,
-        )
-        if isinstance(storage, Folder):
-            _remove_half_written(storage.path, {*files, RECORD})
-
-
-def _compare(
-    storage: Storage,
-    record: Record | None,
-    kind: str,
-    identity: Mapping[str, Any],
-    files: Collection[str],
-    restart: bool,
-) -> None:
-    """Raise UserError unless a run may be written where this record is."""
-    if record and record.kind != kind:
-        raise UserError(f"{storage}: holds {record.kind}, not {kind}; name another --out")
-    recorded = record.files if record else []
-    if strangers := [name for name in storage.names() if name in files and name not in recorded]:
-        raise UserError(f"{storage}: holds files that no run recorded ({listed(strangers)}); name another --out")
-    if record and record.identity and not restart and (different := differences(record.identity, identity)):
-        raise UserError(
-            f"{storage}: holds {kind} with other settings ({listed(different)}); "
-            "name another --out, or --restart to delete it"
-        )
+    known = json.loads(canonical_json(identity))
+    run = Run(storage=storage_of(place), kind=kind, identity=known, settings=settings, files=[*files], restart=restart)
+    run.check()  # before a folder is created for the lock
+    folder = run.storage.path if isinstance(run.storage, Folder) else None
+    with locked(folder, wait=wait) if folder else nullcontext():
+        run.check()
+        yield run
+        if folder:
+            _remove_half_written(folder, {*files, RECORD})
 
 
 def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:

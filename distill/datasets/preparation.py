@@ -101,7 +101,13 @@ def prepare(
     folder, inputs = out / _digest(identity)[:16], [_input(run) for run in runs]
     settings = {"data": [*map(str, folders)], "validation_fraction": validation_fraction, "exclude": [*exclude]}
     with run_folder.opened(
-        folder, TABLES, identity, settings=settings, files=FILES.values(), restart=restart, wait=True
+        folder,
+        TABLES,
+        identity,
+        settings=settings | {"out": str(out)},
+        files=FILES.values(),
+        restart=restart,
+        wait=True,
     ) as record:
         # The same hashes of rows, but in files that were not read yet, are prepared again.
         if record.result and record.result.get("inputs") == inputs:

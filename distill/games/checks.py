@@ -29,9 +29,9 @@ Finding: TypeAlias = tuple[Any, Callable[[int], str]]
 
 
 class Fault(NamedTuple):
-    """What is wrong with one row, or with the whole shard (game None)."""
+    """What is wrong with one row, or with a whole game."""
 
-    game: int | None
+    game: int
     what: str
 
 
@@ -40,15 +40,13 @@ def faults(table: pa.Table, metadata: Mapping[str, Any]) -> Iterator[Fault]:
 
     `metadata` say which games the shard holds and, by the identity of the run, who labelled them. Only the built-in
     search has its votes and simulations checked. The label of a user's labeller need not be the majority of its votes.
-    Raises LookupError, TypeError, ValueError or ArithmeticError for metadata that are not those of a shard.
+    Raises DataError where columns cannot be arrays, because of nulls or of lists of different lengths, and LookupError,
+    TypeError, ValueError or ArithmeticError for metadata that are not those of a shard.
     """
     first, number = int(metadata["first_game"]), int(metadata["games"])
     if first < 0 or not 0 <= number <= schema.SHARD_ROWS:
         raise ValueError(f"{number:,} games from {first:,} on do not fit a shard")
-    rows = _columns(table)
-    if isinstance(rows, str):
-        yield Fault(None, rows)
-        return
+    rows = schema.arrays("shard", table, bounded=False)
     wrong, expected, identity = np.zeros(len(table), np.bool_), np.arange(first, first + number), metadata["identity"]
     findings: Iterator[Finding]
     if metadata.get("kind") == schema.PACKED:
@@ -64,24 +62,6 @@ def faults(table: pa.Table, metadata: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault(int(games[row]), what(row))
     for game in np.setdiff1d(expected, games):
         yield Fault(int(game), "the game has no rows")
-
-
-def _columns(table: pa.Table) -> Columns | str:
-    """The columns as arrays, or why they cannot be arrays: nulls, or lists of different lengths."""
-    columns: Columns = {}
-    for name in table.column_names:
-        column = table[name].combine_chunks()
-        values = column.flatten() if pa.types.is_nested(column.type) else column
-        if column.null_count or values.null_count:
-            return f"a value of {name} is missing (null)"
-        columns[name] = schema.numbers(values)
-        if pa.types.is_list(column.type):
-            widths = np.unique(np.diff(schema.numbers(column.offsets)))
-            if len(widths) > 1 or 0 in widths:
-                return f"{name} of different lengths, or empty"
-        if values is not column:
-            columns[name] = columns[name].reshape(len(column), -1 if len(column) else COLUMNS)
-    return columns
 
 
 def _of_rows(rows: Columns, identity: Mapping[str, Any]) -> Iterator[Finding]:

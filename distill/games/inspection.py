@@ -115,13 +115,12 @@ def inspect_shard(storage: Storage, name: str, listed: Shard | None = None, run:
             wrong.append((None, f"of the run {metadata.get('run')}, the record of {run}"))
         if metadata.get("kind") == schema.GAMES and schema.run_name(metadata["identity"]) != metadata.get("run"):
             wrong.append((None, "its identity is not that of its run"))
-        # The rows by themselves, then what the record says of them.
-        wrong += checks.faults(table, metadata)
         shard = describe(name, table, metadata, sha256)
         for key in ("first_game", "games", "rows", "simulations", "content_hash") if listed else ():
             ours, theirs = getattr(shard, key), getattr(listed, key)
             if ours != theirs:
                 wrong.append((None, f"{key} {ours}, but {theirs} in the record"))
+        wrong += checks.faults(table, metadata)
     except DataError as error:
         wrong.append((None, _without_name(error)))
         stopped = error

@@ -37,7 +37,11 @@ def make(
     calls = [(settings, task.index, task.games, storage, plugin) for task in tasks]
     try:
         for _, shard in executors.completed(workers, work, calls):
-            _require_stored(storage, shard)
+            if isinstance(workers, Cluster) and not _is_here(storage, shard):
+                raise DataError(
+                    f"{storage}/{shard.name}: a worker has written it, but it is not here: --out must be the same "
+                    "storage for all machines (a shared folder, or a URL)"
+                )
             yield shard
     except KilledError as error:
         names = ", ".join(shard_name(tasks[number].index) for number in error.numbers)
@@ -65,14 +69,7 @@ def versions_here(engine: str) -> dict[str, Any]:
     return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION} | edited
 
 
-def _require_stored(storage: Storage, shard: Shard) -> None:
-    """Raise DataError unless this process finds the shard that a worker has written."""
-    try:
-        found = hashlib.sha256(storage.read(shard.name)).hexdigest()
-    except FileNotFoundError:
-        found = None
-    if found != shard.sha256:
-        raise DataError(
-            f"{storage}/{shard.name}: a worker has written it, but it is not here: --out must be the same storage for "
-            "all machines (a shared folder, or a URL)"
-        )
+def _is_here(storage: Storage, shard: Shard) -> bool:
+    """Whether this process finds the shard that a worker has written."""
+    content = storage.read(shard.name) if shard.name in storage.names() else b""
+    return hashlib.sha256(content).hexdigest() == shard.sha256

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from distill.common import DataError, canonical_json, first_line, read_bytes, write_atomically
 from distill.common.run_folder import RECORD
+from distill.game.rules import COLUMNS
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes meaning, of raw or of prepared rows."""
@@ -250,26 +251,29 @@ def read_table(
         return table.cast(schema), metadata
 
 
-def arrays(path: Path | str, table: pa.Table) -> dict[str, NDArray[Any]]:
-    """The columns of a table by name: (B,), texts as str, lists of one length as (B, length).
+def arrays(path: Path | str, table: pa.Table, *, bounded: bool = True) -> dict[str, NDArray[Any]]:
+    """The columns of a table by name: (B,), texts as str, lists as (B, length).
 
-    Raises DataError, which names the file and the column, for missing values and for those outside LIMITS, such as NaN.
+    Raises DamagedError, which names the file and the column, for missing values, lists of different lengths and, where
+    `bounded`, values outside LIMITS, such as NaN.
     """
     columns = {}
     for name, chunks in zip(table.column_names, table.columns, strict=True):
         column = chunks.combine_chunks()
         values = column.flatten() if pa.types.is_nested(column.type) else column
         if column.null_count or values.null_count:
-            raise DataError(f"{path}: column {name!r} has missing values (null)")
+            raise DamagedError(f"{path}: a value of {name} is missing (null)")
         array = values.to_numpy(zero_copy_only=False)
         low, high = LIMITS.get(name, (-np.inf, np.inf))
         scale = VALUE_STEPS if name == "value" and pa.types.is_integer(values.type) else 1
-        if name in LIMITS and not ((low * scale <= array) & (array <= high * scale)).all():
-            raise DataError(f"{path}: column {name!r} has values outside [{low * scale:g}, {high * scale:g}]")
-        if pa.types.is_list(column.type):  # lists of different lengths are possible
-            array = column.to_numpy(zero_copy_only=False)
-        elif values is not column:
-            array = array.reshape(-1, column.type.list_size)
+        if bounded and name in LIMITS and not ((low * scale <= array) & (array <= high * scale)).all():
+            raise DamagedError(f"{path}: column {name!r} has values outside [{low * scale:g}, {high * scale:g}]")
+        if pa.types.is_list(column.type):
+            lengths = np.unique(np.diff(numbers(column.offsets)))
+            if len(lengths) > 1 or 0 in lengths:
+                raise DamagedError(f"{path}: {name} of different lengths, or empty")
+        if values is not column:
+            array = array.reshape(len(column), -1 if len(column) else COLUMNS)
         columns[name] = array.astype(np.str_) if pa.types.is_string(column.type) else array
     return columns
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.game import inputs
-from distill.game.encoding import bitboards, bitboards_of
+from distill.game.encoding import bitboards
 from distill.game.rules import COLUMNS, ROWS, Bitboards, Position
 from distill.mcts.engine.record import GameRecord
 
@@ -45,7 +45,8 @@ def checked_bitboards(positions: Positions) -> tuple[Bitboards, Bitboards]:
     items = list(items) if isinstance(items, Iterator) else items
     if isinstance(items, np.ndarray) or not all(isinstance(item, Position) for item in items):
         return bitboards(inputs.boards(items).reshape(-1, ROWS, COLUMNS))
-    return bitboards_of(items)
+    current, mask = (np.array([getattr(item, name) for item in items]) for name in ("current", "mask"))
+    return current, mask  # of any type: `arguments.starts` checks them
 
 
 def results_of(record: GameRecord) -> list[SearchResult]:

@@ -10,7 +10,8 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from distill.common import UserError, cores, first_line, machine, say
+from distill.common import UserError, cores, executors, first_line, machine, say
+from distill.common.boundary import SIGNALS
 
 # TensorFlow reads this when it starts. Its C++ log holds nothing a user can act on: failures arrive as exceptions.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -33,8 +34,8 @@ def start_backend(*, aloud: bool = False) -> None:
     With `aloud` a progress line says so first: commands do this, workers and the library do not.
 
     The settings in `~/.keras/keras.json` may be of other work, so those that networks depend on are set here. The
-    backend is TensorFlow unless KERAS_BACKEND names another. TensorFlow gets as many threads as this process may use
-    processors, also under a container's quota.
+    backend is TensorFlow unless KERAS_BACKEND names another. TensorFlow gets one thread in a worker process, and
+    elsewhere as many as this process may use processors, also under a container's quota.
 
     Raises UserError if Keras does not start, and in a process that was forked after the start: the backend's threads
     are missing there, and it would hang.
@@ -50,7 +51,7 @@ def start_backend(*, aloud: bool = False) -> None:
     if aloud and "keras" not in sys.modules:
         say("loading Keras and its backend")
     os.environ["KERAS_BACKEND"] = os.environ.get("KERAS_BACKEND") or "tensorflow"
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(cores()))
+    os.environ["TF_NUM_INTRAOP_THREADS"] = os.environ.get(executors.THREADS) or str(cores())  # weights depend on it
     with _STARTING, _signals_later(), _without_log():
         try:
             import keras
@@ -71,16 +72,16 @@ def start_backend(*, aloud: bool = False) -> None:
 
 @contextlib.contextmanager
 def _signals_later() -> Iterator[None]:
-    """Deliver SIGINT and SIGTERM after the block: Python that ends while TensorFlow is half loaded crashes."""
+    """Deliver signals after the block: Python that ends while TensorFlow is half loaded crashes."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
     came: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
     # None: a handler of the program that Python is embedded in, which Python could not set again.
     handlers = {number: handler for number, handler in handlers.items() if handler is not None}
     for number in handlers:
-        signal.signal(number, lambda number, _: came.append(number))
+        signal.signal(number, lambda number, _frame: came.append(number))
     try:
         yield
     finally:

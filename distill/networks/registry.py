@@ -87,7 +87,7 @@ def build(arch: str, value_head: bool = False, **arguments: Any) -> keras.Model:
       arguments: of the network's function `build`, such as layers=8; default: those of the published network.
 
     Raises ValueError for an unknown arch, UserError for "module:function" that gives no network, and for arguments that
-    the function does not take.
+    the function does not take or cannot use.
     """
     if plugins.is_spec(arch):
         return _custom(arch, value_head, arguments)
@@ -95,7 +95,11 @@ def build(arch: str, value_head: bool = False, **arguments: Any) -> keras.Model:
         raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
     function = importlib.import_module(f"distill.networks.{arch.replace('-', '_')}").build
     _check_arguments(function, arch, arguments)
-    built: keras.Model = function(value_head, **arguments)
+    try:
+        built: keras.Model = function(value_head, **arguments)
+    except (TypeError, ValueError) as error:
+        values = ", ".join(f"arch.{name}={value}" for name, value in arguments.items())
+        raise UserError(f"--set {values}: {arch} cannot be built so ({first_line(error)})") from error
     return built
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import UserError, file_hash, plugins
-from distill.common.settings import as_json
+from distill.common.settings import as_json, by_path
 from distill.game.encoding import ENCODING_VERSION
 from distill.games.schema import SCHEMA_VERSION
 from distill.networks import finding
@@ -18,12 +18,12 @@ BEST, LAST = finding.BEST, "last.keras"
 
 
 def identity(config: Any, free: Sequence[str], **also: Any) -> dict[str, Any]:
-    """All settings of a command's config except `free`, and `also`.
+    """All settings of a command's config by path, except the paths `free`, and `also`.
 
     The initial network and the source of a custom arch count by their hashes, and the Keras backend counts, because
     another one draws other random numbers.
     """
-    settings = {name: value for name, value in as_json(config).items() if name not in free}
+    settings = {path: value for path, value in by_path(as_json(config)).items() if path not in free}
     init = finding.network_file(config.init) if config.init else None
     settings |= {
         "init": file_hash(init) if init else None,
@@ -31,8 +31,9 @@ def identity(config: Any, free: Sequence[str], **also: Any) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "encoding_version": ENCODING_VERSION,
     }
-    if plugins.is_spec(config.arch or ""):
-        settings["arch source"] = plugins.Plugin.named(config.arch, "--arch").source
+    arch = settings.get("arch.name") or settings.get("arch") or ""
+    if plugins.is_spec(arch):
+        settings["arch source"] = plugins.Plugin.named(arch, "--arch").source
     return settings | also
 
 

@@ -73,7 +73,7 @@ def test_a_cluster_plays_the_bytes_of_a_local_run(alone, flags, network, tmp_pat
     assert len(shard_hashes(tmp_path)) == 5
     assert shard_hashes(tmp_path) == shard_hashes(alone)
     assert same_record(tmp_path, alone)
-    assert run_folder.read(tmp_path).settings["cluster"] is None
+    assert run_folder.read(tmp_path).settings["machine"]["cluster"] is None
     assert selfplay.main(command) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
     with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
@@ -171,19 +171,8 @@ def test_a_plan_is_made_by_measuring_the_cluster_and_followed_there(
     made: list[plan.Plan] = []
     make = plan.make
     monkeypatch.setattr(plan, "make", lambda *given: made.append(make(*given)) or small)
-    words = [
-        "--preset",
-        "hour",
-        "--set",
-        "eval_boards=5",
-        "--set",
-        "shard_games=2",
-        "--set",
-        "batch_size=16",
-        "--minutes",
-        "6",
-    ]
-    words += ["--set", "precision=float32", "--set", "teacher_simulations=20", "--init", str(network)]
+    values = ("eval_boards=5", "shard_games=2", "batch_size=16", "precision=float32", "teacher_simulations=20")
+    words = ["--preset", "hour", "--minutes", "6", "--init", str(network), *(f"--set={value}" for value in values)]
     assert selfplay.main([*words, "--cluster", cluster.scheduler_address, "--out", str(tmp_path / "there")]) == 0
     assert made[0].workers == 2
     assert min(vars(made[0].measured).values()) > 0

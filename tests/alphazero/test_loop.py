@@ -41,19 +41,8 @@ PLAN = plan.Plan(
     iterations=(*STEPS, plan.Step(games=0, simulations=6, steps=2, **SEARCH)),
     measured={},
 )
-FLAGS = [
-    "--preset",
-    "hour",
-    "--set",
-    "eval_boards=5",
-    "--set",
-    "lanes=6",
-    "--set",
-    "shard_games=2",
-    "--set",
-    "batch_size=16",
-]
-FLAGS += ["--set", "precision=float32", "--set", "teacher_simulations=20"]
+SET = ("eval_boards=5", "lanes=6", "shard_games=2", "batch_size=16", "precision=float32", "teacher_simulations=20")
+FLAGS = ["--preset", "hour", *(f"--set={value}" for value in SET)]
 
 
 class InThisProcess(Workers):

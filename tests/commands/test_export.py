@@ -73,7 +73,7 @@ def test_the_card_says_what_the_model_is(exported):
         f"# Connect 4 network `{exported.name}`",
         "Architecture `pillar-lines`, 192,424 parameters. Written at commit",
         f"| `model.onnx` | ONNX | {finding.size(exported / 'saved_model' / 'model.onnx')} |",
-        '"value_target": "blend",',
+        '"learning.targets.value_target": "blend",',
         "`value` float32",
         "## Limitations",
         "## Evaluation\n\nNone recorded",

@@ -2,12 +2,12 @@
 
 - games of the search, helpers' random games and the shipped reference set pass
 - every column, changed in one row, is noticed, by a sentence that names what is wrong there
-- files: truncated, empty, flipped bytes in each column, foreign, of another run, missing, not in the manifest, replaced
-- manifests: missing, unreadable, wrong sums, games twice, names that lead out of the folder
+- files: truncated, empty, flipped bytes in each column, foreign, of another run, missing, not in the record, replaced
+- records: missing, of another run, wrong sums, games twice, names that lead out of the folder
 - any other folder is refused in one line; many violations are a few lines
 - values that are missing (null) and lists of different lengths are named
-- what is found is rebuilt by `generate` with the stored config, and the bytes are the old ones; the command that makes
-  other games is named for them
+- what is found is rebuilt by `generate` with the recorded settings, and the bytes are the old ones; the command that
+  makes other games is named for them
 - every count is the one that plain Python finds row by row, with boards and their mirrors as one
 - a sample of labels is graded where the solver is installed, and the teacher labels it again, but not the games of a
   network
@@ -26,10 +26,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from helpers import SIMULATIONS, VOTES, make_games, same_record, state, write_games
+from helpers import SIMULATIONS, VOTES, change_record, make_games, same_record, state, write_games
 
 from distill import generate, inspect
-from distill.common import DataError, provenance
+from distill.common import DataError, provenance, run_folder
+from distill.common.run_folder import RECORD
+from distill.common.settings import build
 from distill.common.storage import Folder, storage_of
 from distill.evaluation import labels
 from distill.evaluation.report import percent
@@ -43,7 +45,7 @@ from distill.players.intervals import share
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4", "--workers", "1", "--seed", "3"]
 VICTIM = "shard-00001.parquet"
-TEACHER = runs.RunSettings(simulations=SIMULATIONS, votes=VOTES, opening_moves=(1, 2), shard_games=10, seed=5)
+TEACHER = build(runs.RunSettings, {"simulations": SIMULATIONS, "votes": VOTES, "opening_moves": (1, 2), "seed": 5})
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +81,7 @@ def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], Any]) -> None:
 
 def test_games_of_the_teacher_and_the_shipped_ones_pass(sound, capsys):
     assert inspect.main([str(sound), "--labels", "0"]) == 0
-    rows = schema.read_manifest(sound)["rows"]
+    rows = run_folder.result_of(sound)["rows"]
     assert f"{sound}: 3 shards, {rows:,} rows, no violation" in capsys.readouterr().out
     assert lines(provenance.ROOT / "data" / "reference" / "validation") == []
 
@@ -229,9 +231,9 @@ def declaring(**values: Any) -> Callable[[Path], None]:
         (lambda path: path.write_bytes(path.read_bytes()[:-200]), "not a readable Parquet file"),
         (lambda path: path.write_bytes(b""), "not a readable Parquet file"),
         (lambda path: path.write_bytes(path.read_bytes() + b"\x00PAR1"), "not a readable Parquet file"),
-        (lambda path: path.unlink(), "missing, though the manifest names it"),
+        (lambda path: path.unlink(), "missing, though the record names it"),
         (lambda path: shutil.copy(path, path.with_name("shard-00007.parquet")), "shard-00007.parquet is not in the"),
-        (lambda path: shutil.copy(path.with_name("shard-00000.parquet"), path), "first_game 0, but 4 in the manifest"),
+        (lambda path: shutil.copy(path.with_name("shard-00000.parquet"), path), "first_game 0, but 4 in the record"),
         (declaring(schema_version=schema.SCHEMA_VERSION + 1), "update distill"),
         (declaring(schema_version=schema.SCHEMA_VERSION - 1), "generate it again"),
         (declaring(run="ab" * 16), "of the run abab"),
@@ -253,8 +255,8 @@ def test_a_file_that_is_not_as_it_should_be_is_named(folder, harm, expected):
 
 
 def changed(shard: int | None = None, **values: Any) -> Callable[[dict[str, Any]], None]:
-    """A change of the manifest, or of what it says of one shard."""
-    return lambda manifest: (manifest if shard is None else manifest["shards"][shard]).update(values)
+    """A change of a run's result, or of what it says of one shard."""
+    return lambda record: (record["result"] if shard is None else record["result"]["shards"][shard]).update(values)
 
 
 @pytest.mark.parametrize(
@@ -263,43 +265,35 @@ def changed(shard: int | None = None, **values: Any) -> Callable[[dict[str, Any]
         (changed(games=11), "11 games, but its shards have 10"),
         (changed(rows=1), "1 rows, but its shards have"),
         (changed(simulations=1), "1 simulations, but its shards have"),
-        (changed(games=float("inf")), "not the manifest of a run of games"),
-        (changed(run="ab cd"), "not the manifest of a run of games"),
-        (changed(run=12), "not the manifest of a run of games"),
-        (changed(schema_version=99), "schema version 99"),
-        (changed(shards=7), "not the manifest of a run of games"),
-        (lambda manifest: manifest["shards"].pop(0), "shard-00001.parquet begins with game 4, but game 0 comes next"),
+        (changed(run="ab cd"), "not the result of a run of games"),
+        (changed(run=12), "not the result of a run of games"),
+        (changed(shards=7), "not the result of a run of games"),
+        (lambda record: record["identity"].update(seed=4), "its identity is not that of the run"),
+        (lambda record: record["result"]["shards"].pop(0), "begins with game 4, but game 0 comes next"),
         (changed(shard=1, first_game=3), "shard-00001.parquet begins with game 3, but game 4 comes next"),
-        (changed(shard=1, rows=5), "in the manifest"),
-        (changed(shard=1, simulations=5), ", but 5 in the manifest"),
+        (changed(shard=1, rows=5), "but 5 in the record"),
+        (changed(shard=1, simulations=5), ", but 5 in the record"),
         (changed(shard=1, content_hash="0"), "content_hash"),
         (changed(shard=1, name="../shard-00001.parquet"), "is no shard's name"),
         (changed(shard=1, name=None), "is no shard's name"),
-        (changed(shard=1, rows=-1), "not the manifest of a run of games"),
-        (changed(shard=1, games=10**12), "not the manifest of a run of games"),
+        (changed(shard=1, rows=-1), "not the result of a run of games"),
+        (changed(shard=1, games=10**12), "not the result of a run of games"),
     ],
 )
-def test_a_manifest_that_is_not_true_is_named(folder, change, expected):
-    manifest = schema.read_manifest(folder)
-    change(manifest)
-    (folder / schema.MANIFEST).write_text(json.dumps(manifest))
+def test_a_record_that_is_not_true_is_named(folder, change, expected):
+    change_record(folder, change)
     assert any(expected in line for line in lines(folder)), lines(folder)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"{}", b"null"])
-def test_a_manifest_that_cannot_be_read_is_named(folder, content):
-    (folder / schema.MANIFEST).write_bytes(content)
-    assert any(line.startswith(f"{schema.MANIFEST}: ") for line in lines(folder))
-
-
-def test_a_run_without_manifest_is_not_finished_and_other_folders_are_refused_in_one_line(folder, tmp_path, capsys):
-    (folder / schema.MANIFEST).unlink()
-    assert lines(folder) == ["manifest.json: missing, so the run is not finished"]
+def test_a_run_without_record_is_not_finished_and_other_folders_are_refused_in_one_line(folder, tmp_path, capsys):
+    record = json.loads((folder / RECORD).read_text())
+    (folder / RECORD).unlink()
+    assert lines(folder) == [f"{RECORD}: the run is not finished"]
     for name in ("training", "pictures"):
         (tmp_path / name).mkdir()
-    (tmp_path / "training" / "config.json").write_text(json.dumps({"kind": "training"}))
+    (tmp_path / "training" / RECORD).write_text(json.dumps(record | {"kind": "training run"}))
     (tmp_path / "pictures" / "one.png").write_bytes(b"PNG")
-    for name, holds in (("training", "a training run"), ("pictures", "no games"), ("nowhere", "no games")):
+    for name, holds in (("training", "training run"), ("pictures", "no games"), ("nowhere", "no games")):
         assert inspect.main([str(tmp_path / name), "--labels", "0"]) == 1
         message = f"{tmp_path / name}: holds {holds}; inspect takes games and packed boards\n"
         assert capsys.readouterr() == ("", f"distill inspect: {message}")
@@ -308,7 +302,7 @@ def test_a_run_without_manifest_is_not_finished_and_other_folders_are_refused_in
 def test_many_violations_are_a_few_lines(folder, capsys):
     for path in folder.glob("shard-*"):
         rewrite(path, lambda rows: [row.update(outcome=2) for row in rows])
-    counts = [entry["rows"] for entry in schema.read_manifest(folder)["shards"]]
+    counts = [entry["rows"] for entry in run_folder.result_of(folder)["shards"]]
     assert inspect.main([str(folder), "--labels", "0"]) == 1
     out, _ = capsys.readouterr()
     assert out.count("outcome 2 is not 1, 0 or -1") == 3 * 4  # the first line is on the file's hash
@@ -358,7 +352,7 @@ def test_a_sample_of_labels_is_graded_and_the_teacher_labels_it_again(tmp_path, 
 
 def test_the_labels_of_a_network_are_not_repeated_and_without_the_solver_none_is_graded(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "bitbully", None)
-    settings = SelfPlaySettings(simulations=7, fpu_reduction=None, noise_fraction=0.0, opening_moves=(1, 2), seed=3)
+    settings = build(SelfPlaySettings, {"simulations": 7, "noise_fraction": 0.0, "opening_moves": (1, 2)})
     write_games(tmp_path / "games", make_games(12, seed=3), identity=selfplay_identity(settings, "0123abcd-bfloat16"))
     table = printed(capsys, tmp_path / "games")
     assert table["labels"].startswith("not graded, because the solver is missing: python -m pip install ")
@@ -368,7 +362,7 @@ def test_the_labels_of_a_network_are_not_repeated_and_without_the_solver_none_is
 def test_the_grades_of_labels_are_those_of_the_solver(solver):
     table = make_games(120, seed=1)
     late = table.filter(pa.array(table["ply"].to_numpy() >= 30))  # which the solver scores at once
-    columns = schema.arrays(late.select(reader.RAW))
+    columns = schema.arrays("games", late.select(reader.RAW))
     rows = labels.sample(reader.RawRows(game=columns.pop("game_id"), **columns), 40, seed=0)
     quality, best = labels.quality(rows), []
     for current, mask, label in zip(rows.current.tolist(), rows.mask.tolist(), rows.label.tolist(), strict=True):
@@ -394,11 +388,9 @@ def without_metadata(path: Path) -> None:
 
 def test_a_shard_that_another_program_rewrote_is_not_overwritten(folder, capsys):
     without_metadata(folder / VICTIM)
-    before = state(folder)
-    for lost in ((), ("manifest.json",)):  # of an unfinished run too
-        for name in lost:
-            (folder / name).unlink()
-            del before[name]
+    for result in ({}, {"result": None}):  # of an unfinished run too
+        change_record(folder, lambda record, result=result: record.update(result))
+        before = state(folder)
         assert generate.main([*SMALL, "--out", str(folder)]) == 1
         assert "delete the file to rebuild it, or --restart" in capsys.readouterr().err
         assert state(folder) == before
@@ -415,9 +407,9 @@ def test_a_shard_that_memory_does_not_hold_is_not_rebuilt(folder, monkeypatch, c
     assert state(folder) == before
 
 
-@pytest.mark.parametrize("change", [{"rows": 1}, {"run": "ab" * 16}, {"identity": None}, {"simulations": 1}])
-def test_generate_mends_a_manifest_that_is_not_true(sound, folder, change):
-    schema.write_manifest(folder, schema.read_manifest(folder) | change)
+@pytest.mark.parametrize("change", [{"rows": 1}, {"run": "ab" * 16}, {"simulations": 1}])
+def test_generate_mends_a_result_that_is_not_true(sound, folder, change):
+    change_record(folder, changed(**change))
     assert generate.main([*SMALL, "--out", str(folder)]) == 0
     assert same_record(folder, sound)
 
@@ -427,13 +419,13 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(sound, folder, 
     (folder / "shard-00002.parquet").write_bytes(b"")
     assert inspect.main([str(folder), "--lines", "1", "--labels", "0"]) == 1
     out, err = capsys.readouterr()
-    assert f"{folder}/{VICTIM}: not the file the manifest describes (SHA-256)" in out
+    assert f"{folder}/{VICTIM}: not the file that the record describes (SHA-256)" in out
     assert f"{folder}/{VICTIM}: and " in out
     assert err.splitlines()[-1].startswith("distill inspect: ")
     words = shlex.split(err.split("; to make again what is wrong: python -m distill.generate ")[1])
     changed = state(folder)
     assert generate.main(words) == 1
-    assert "its rows were changed after the manifest was written" in capsys.readouterr().err
+    assert "its rows were changed after the run was finished" in capsys.readouterr().err
     assert state(folder) == changed
     (folder / VICTIM).unlink()
     assert generate.main(words) == 0
@@ -443,6 +435,6 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(sound, folder, 
     for name in ("shard-00000.parquet", VICTIM, "shard-00002.parquet"):
         assert (folder / name).read_bytes() == (sound / name).read_bytes()
     (folder / VICTIM).unlink()
-    schema.write_manifest(folder, schema.read_manifest(folder) | {"kind": "network-games"})
+    change_record(folder, lambda record: record["identity"].update(network="0123"))
     assert inspect.main([str(folder), "--labels", "0"]) == 1
-    assert f"python -m distill.selfplay --config '{folder}/config.json' --out" in capsys.readouterr().err
+    assert f"python -m distill.selfplay --config '{folder}/{RECORD}' --out" in capsys.readouterr().err

@@ -43,11 +43,11 @@ generate --opening-moves 8 1 -> --opening-moves 8 1
 generate --opening-moves 0 31 -> --opening-moves 0 31
 generate --seed -1 -> --seed -1
 generate --gaems 5 -> --gaems
-inspect --labels -1 -> --labels -1 must be at least 0
-inspect --lines 0 -> --lines 0 must be at least 1
+inspect --labels -1 -> --labels -1 must be greater than or equal to 0
+inspect --lines 0 -> --lines 0 must be greater than or equal to 1
 play random --moves 48 -> --moves 48: move 2 is '8', not a column from 1 to 7
 play random --moves 4444444 -> --moves 4444444: move 7 falls into column 4, which is full
-play random --moves '1. 4 4 3. 5' -> --moves 1. 4 4 3. 5: move number 3. comes where 2. is expected
+play random --moves '1. 4 4 3. 5' -> --moves 1. 4 4 3. 5: cannot read 3. as the number of move 3
 play random uct:5 -> unrecognized arguments: uct:5
 play nobody -> player 'nobody' is unknown
 play uct:0 -> whole number of simulations

@@ -17,12 +17,12 @@ from selfplay_helpers import tiny
 from distill import reinforce, train
 from distill.__main__ import COMMANDS as STAGES
 from distill.alphazero import run_files
-from distill.common import UserError, cluster, provenance, run_folder
+from distill.common import UserError, executors, provenance, run_folder
 from distill.datasets import preparation
 from distill.games import schema
 
 COMMANDS = {stage: importlib.import_module(f"distill.{stage}").main for stage in STAGES}
-TINY_PLAY = ["--games-only", "--games", "2", "--simulations", "2", "--shard-games", "1", "--workers", "1"]
+TINY_PLAY = ["--games-only", "--games", "2", "--simulations", "2", "--set", "shard_games=1", "--workers", "1"]
 NETWORK = ["--init", "ROOT/net.keras"]
 NETWORKS = [["--init", "ROOT/nope"], ["--init", "ROOT/damaged.keras"]]
 NO_CLUSTER = [["--cluster", "tcp://127.0.0.1:1"]]
@@ -82,7 +82,7 @@ def one_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
 
 
 def test_every_command_with_restart_is_tried_here():
-    restarting = {stage for stage, main in COMMANDS.items() if "restart" in main.config_class.__dataclass_fields__}
+    restarting = {stage for stage, main in COMMANDS.items() if "restart" in main.config_class.model_fields}
     assert {case[0] for case in CASES.values()} == restarting - {"prepare"}
 
 
@@ -107,7 +107,7 @@ def test_no_command_writes_over_runs_of_another_kind_and_files_of_others(name, m
 
 @pytest.mark.parametrize(("name", "bad"), ALL_IDS)
 def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, given, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.5)
     record(tmp_path / "out", "best.keras", "shard-00000.parquet", kind=CASES[name][1])
     before = state(tmp_path / "out")
     assert main(*command(name, given, tmp_path / "out", *bad, "--restart")) == 1
@@ -189,7 +189,12 @@ def test_what_another_process_writes_is_left_to_it(given, tmp_path, capsys):
         before = state(out)
         arena = ["arena", "random", "punisher", "--games", "2", "--out", str(out)]
         commands = [command(name, given, out, *more) for name in CASES for more in ([], ["--restart"])]
-        for words in (*commands, arena, ["export", network, "--out", str(out)], ["export", network, "--web", str(out)]):
+        for words in (
+            *commands,
+            arena,
+            ["export", network, "--out", str(out)],
+            ["export", network, "--web", str(out / "page")],
+        ):
             assert main(*words) == 1
             one_line(capsys, f"{out}: another process is writing here")
         assert state(out) == before

@@ -17,27 +17,24 @@ import termios
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from pydantic import Field
 
 from distill.__main__ import COMMANDS
 from distill.common import Progress, UserError, cli, listed, say
-from distill.common.cli import check, setting
+from distill.common.settings import CommandLine, Settings
 
 
-@dataclass(frozen=True, kw_only=True)
-class Config(cli.Settings):
-    """Settings of a stage made up for these tests."""
+class Config(Settings):
+    """Settings of a stage for these tests."""
 
-    games: int = setting(100, "games to play")
-    out: Path = setting(Path("data/games"), "folder")
-    restart: bool = setting(False, "start from scratch")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check(self.games > 0, "games", self.games, "positive")
+    command_line: ClassVar[CommandLine] = CommandLine(flags=("games", "out", "restart"))
+    games: int = Field(100, ge=1, description="games to play")
+    out: Path = Field(Path("data/games"), description="folder")
+    restart: bool = Field(False, description="start from scratch")
 
 
 def run_main(run: Callable[[Config], str], *words: str) -> int:
@@ -59,7 +56,8 @@ def test_the_last_line_is_what_the_command_reports_and_a_wrong_flag_exits_2(caps
             assert thread.submit(run_main, lambda config: f"{config.games} games", "--games", "3").result() == 0
     assert capsys.readouterr().out == "3 games\n" * 2
     assert run_main(raises(AssertionError("must not run")), "--games", "0") == 2
-    assert capsys.readouterr().err == "distill stage: --games 0 must be positive (--help lists the flags)\n"
+    message = "--games 0 must be greater than or equal to 1 (--help lists the flags)"
+    assert capsys.readouterr().err == f"distill stage: {message}\n"
 
 
 class ResourceExhaustedError(Exception):
@@ -147,12 +145,8 @@ def test_nohup_keeps_a_command_running_when_the_terminal_is_closed(monkeypatch):
 
 WAITING = """
 import time
-from dataclasses import dataclass
 from distill.common import cli, say
-
-@dataclass(frozen=True, kw_only=True)
-class Config(cli.Settings):
-    pass
+from distill.common.settings import Settings
 
 def run(config):
     say("waiting")
@@ -161,7 +155,7 @@ def run(config):
     finally:
         say("cleaned up")  # nobody reads it
 
-raise SystemExit(cli.Command("stage", Config, run)())
+raise SystemExit(cli.Command("stage", Settings, run)())
 """
 
 
@@ -223,18 +217,14 @@ def test_too_little_address_space_is_one_line_before_any_library_fails_to_load()
 
 ENDING = """
 import os, signal, time
-from dataclasses import dataclass
 from distill.common import cli
-
-@dataclass(frozen=True, kw_only=True)
-class Config(cli.Settings):
-    pass
+from distill.common.settings import Settings
 
 def run(config):
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(5)  # the handler raises here at the latest
 
-code = cli.Command("stage", Config, run)()
+code = cli.Command("stage", Settings, run)()
 for number in (signal.SIGTERM, signal.SIGINT):  # while threads and libraries end
     os.kill(os.getpid(), number)
 raise SystemExit(code)
@@ -272,19 +262,15 @@ def test_streams_of_other_kinds_will_do(monkeypatch):
 
 PRINTS = """
 import sys
-from dataclasses import dataclass
 from distill.common import cli, say
-
-@dataclass(frozen=True)
-class Config(cli.Settings):
-    "Settings of a stage made up for this test."
+from distill.common.settings import Settings
 
 def run(config):
     say("news")
     sys.stderr.flush()
     return "result\\n" * 100_000
 
-sys.exit(cli.Command("stage", Config, run)())
+sys.exit(cli.Command("stage", Settings, run)())
 """
 
 
@@ -297,7 +283,7 @@ sys.exit(cli.Command("stage", Config, run)())
         ("stage --help | true; exit ${PIPESTATUS[0]}", 141, "", ""),
         ("distill | true; exit ${PIPESTATUS[0]}", 141, "", ""),
         ("distill >/dev/full", 1, "", "distill --help: No space left on device\n"),
-        ("COLUMNS=2 stage --help | tail -1", 0, "    show this\n", ""),
+        ("COLUMNS=2 stage --help | tail -1", 0, "  README.md\n", ""),
         ("stage >/dev/full", 1, "", "news\ndistill stage: No space left on device\n"),
     ],
 )

@@ -1,14 +1,15 @@
 """The record of a folder (`common/run_folder.py`). Properties (with commands: `test_restart`):
 
-- a folder of another kind, with another identity (nested, by dotted name) or with files of these names that no run
-  recorded is refused in one line, and nothing in it changes;
+- a folder of another kind, with another identity (all differences, by dotted name) or with files of these names that no
+  run recorded is refused in one line, and nothing in it changes;
 - --restart deletes only files that the record lists, never by a pattern, also when it is killed half-way;
-- a result completes a run, and starting or extending the run again removes it;
+- a result completes a run, and starting or extending the run again removes it; a run that was begun resumes;
+- a record that cannot be written leaves the old one;
 - a second writer is refused, or waits; a killed writer's lock goes with it; readers need no lock;
 - where files cannot be locked, nothing is left behind;
 - a damaged record, and one that names a path outside of its folder, is refused;
 - half-written files of the run are removed, others stay; a link to a folder stays a link;
-- under a URL a record works the same, without a lock.
+- under a URL a record works the same, without a lock; an upload is read back and compared.
 """
 
 import contextlib
@@ -17,9 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import portalocker
 import pytest
-from helpers import SHIPPED, change_record, held, state
+from helpers import SHIPPED, change_record, held, no_file_larger_than, state
 
 from distill.common import DataError, UserError, provenance, run_folder
 from distill.common.storage import Remote
@@ -55,7 +57,8 @@ def test_another_kind_another_identity_and_files_of_others_are_refused(tmp_path)
     finish(tmp_path / "run", "model")
     for restart in (False, True):
         refused(tmp_path / "run", "holds test run, not games; name another --out", kind="games", restart=restart)
-    refused(tmp_path / "run", "search.votes 3 there, 5 here", identity={"seed": 1, "search": {"votes": 5}})
+    line = "code None there, ab here, search.votes 3 there, 5 here, seed 1 there, 2 here"
+    refused(tmp_path / "run", line, identity={"seed": 2, "search": {"votes": 5}, "code": "ab"})
     (tmp_path / "mine").mkdir()
     for name in ("model", "notes"):
         (tmp_path / "mine" / name).write_text("mine")
@@ -71,6 +74,8 @@ def test_a_result_completes_a_run_and_the_next_begin_removes_it(tmp_path):
         assert run_folder.finished(tmp_path, "games", "test run").commit == provenance.commit()
         folder.begin()
         assert (folder.result, run_folder.result_of(tmp_path)) == (None, {})
+    with run(tmp_path) as folder:
+        assert (folder.starts, folder.result) == (False, None), "it resumes"
     assert (tmp_path / "model").exists()  # begun, but not restarted
     with pytest.raises(DataError, match="the run is not finished"):
         run_folder.finished(tmp_path, "test run")
@@ -110,6 +115,15 @@ def test_a_restart_that_is_killed_half_way_is_completed_by_any_later_run(tmp_pat
         assert folder.starts
         folder.begin()
     assert state(tmp_path).keys() == {".lock", "_run.json"}
+
+
+def test_a_record_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    with run(tmp_path) as folder:
+        folder.begin()
+    before = state(tmp_path)
+    with no_file_larger_than(100), pytest.raises(OSError, match="File too large"), run(tmp_path) as folder:
+        folder.finish({"loss": 1})
+    assert state(tmp_path) == before
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"kind": "test run"}', b"\xff\xfe", "[" * 10_000])
@@ -196,6 +210,15 @@ def test_a_record_under_a_url_works_the_same():
     with run(place, restart=True, identity={"seed": 2}) as folder:
         folder.begin()
     assert place.names() == ["_run.json", "mine"]
+
+
+def test_an_upload_that_arrives_otherwise_is_refused(monkeypatch):
+    place = Remote(url="memory://runs/lost")
+    system, _ = fsspec.url_to_fs(place.url)  # one object a process
+    upload = system.pipe_file
+    monkeypatch.setattr(system, "pipe_file", lambda path, value: upload(path, value[1:]))
+    with pytest.raises(DataError, match="memory://runs/lost/file: other bytes are stored than were sent"):
+        place.write("file", b"0123456789")
 
 
 def test_what_ships_has_records_of_its_kind():

@@ -74,7 +74,7 @@ def test_a_damaged_or_unfinished_folder_is_refused(tmp_path, prepared):
     with pytest.raises(DataError, match=r"validation\.parquet"):
         batching.load(tmp_path, VALIDATION)
     (tmp_path / "training.parquet").write_bytes((prepared / "training.parquet").read_bytes()[:-50])
-    with pytest.raises(DataError, match=r"training\.parquet: not the file its manifest describes"):
+    with pytest.raises(DataError, match=r"training\.parquet: not the file that its record describes"):
         batching.load(tmp_path, TRAINING)
     (tmp_path / "_run.json").unlink()
     with pytest.raises(DataError, match=r"no _run\.json"):
@@ -86,7 +86,7 @@ def test_a_table_that_is_replaced_after_it_was_prepared_is_refused(tmp_path, pre
         (tmp_path / file.name).write_bytes(file.read_bytes())
     table, metadata = schema.read_table(tmp_path / "training.parquet", schema.PREPARED_ROW)
     schema.write_table(tmp_path / "training.parquet", table.slice(1), metadata)
-    with pytest.raises(DataError, match=r"training\.parquet: not the file its manifest describes"):
+    with pytest.raises(DataError, match=r"training\.parquet: not the file that its record describes"):
         batching.load(tmp_path, TRAINING)
 
 

@@ -304,13 +304,13 @@ def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(
     assert content(other) != before
 
 
-def test_a_value_that_is_nan_in_games_whose_manifest_fits_is_refused(games, tmp_path):
-    shard, manifest = games / "shard-00000.parquet", schema.read_manifest(games)
+def test_a_value_that_is_nan_in_games_whose_record_fits_is_refused(games, tmp_path):
+    shard = games / "shard-00000.parquet"
     table, metadata = schema.read_table(shard)
     value = np.where(np.arange(len(table)) == 3, np.nan, table["value"])
     changed = table.set_column(table.schema.get_field_index("value"), "value", pa.array(value, pa.float32()))
-    manifest["shards"][0] |= {"sha256": schema.write_table(shard, changed, metadata)}
-    schema.write_manifest(games, manifest)
+    sha256 = schema.write_table(shard, changed, metadata)
+    change_record(games, lambda record: record["result"]["shards"][0].update(sha256=sha256))
     with pytest.raises(DataError, match=rf"{shard}: column 'value' has values outside \[-1, 1\]"):
         prepare(games, tmp_path / "out")
 

@@ -142,5 +142,5 @@ def test_players_are_graded_from_python(boards):
             [leftmost, Leftmost()], sets="midgame", boards=1, folder=str(provenance.shipped("data/benchmark"))
         )
     assert [*distill.evaluate_players("random", sets="midgame", boards=1)] == ["random"]
-    with pytest.raises(ValueError, match="--boards 0 must be at least 1"):
+    with pytest.raises(ValueError, match="boards 0: must be at least 1"):
         distill.evaluate_players([leftmost], boards=0)

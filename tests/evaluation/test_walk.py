@@ -19,7 +19,7 @@ import pytest
 from helpers import REFERENCE, state
 
 from distill import walk as command
-from distill.common import UserError, read_object
+from distill.common import UserError, run_folder
 from distill.evaluation import walk
 from distill.game import rules
 from distill.game.rules import EMPTY, Position
@@ -196,7 +196,8 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(tm
     printed = capsys.readouterr().out
     assert "up to 4 stones, not complete: 57 positions" in printed
     assert "pillar (saved_model/model.onnx, float32) moving first" in printed
-    assert read_object(tmp_path / "walk.json")["networks"]["pillar"]["precision"] == "float32"
+    identity = run_folder.finished(tmp_path, "walk against all replies").identity
+    assert identity["networks"]["pillar"]["precision"] == "float32"
     before = state(tmp_path)
     assert command.main(["random", *flags]) == 1
     error = capsys.readouterr().err
@@ -229,7 +230,9 @@ def test_a_player_is_tried_before_a_walk_is_deleted_and_stays_the_same_in_worker
     (tmp_path / "first.py").write_text("def move(boards, seeds): return (boards[:, 0] == 0).argmax(1)\n")
     (tmp_path / "later.py").write_text("def move(boards, seeds): raise ValueError('no weights')\n")
     words = ["--replies", "all", "--most-stones", "4", "--workers", "1", "--out", "walk"]
-    assert command.main(["first:move", *words]) == 0
+    assert command.main(["first:move", *words, "--restart"]) == 0
+    record = run_folder.finished("walk", "walk against all replies")
+    assert not record.settings["restart"], "--config with this record deletes nothing"
     whole = state(tmp_path / "walk")
     assert complaint(command, "later:move", *words, "--restart").startswith(
         "distill walk: later:move: ValueError: no w"

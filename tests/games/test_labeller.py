@@ -14,13 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import bits, random_positions, shard_hashes
+from helpers import bits, random_positions, shard_hashes, state
 from numpy.typing import NDArray
 
 import distill
 from distill import generate, inspect
 from distill.common import OutputError, UserError
 from distill.common.plugins import Plugin
+from distill.common.settings import build
 from distill.datasets import batching, preparation
 from distill.datasets.canonical import board_keys
 from distill.game import encoding, rules
@@ -157,11 +158,10 @@ def test_a_labeller_is_tried_before_a_run_is_deleted(engine, name, problem, comp
     monkeypatch.delitem(sys.modules, "others", raising=False)
     (engine.parent / "others.py").write_text(LABELLERS)
     assert generate.main([*SMALL, "--workers", "1", "--out", "run"]) == 0
-    run = shard_hashes(Path("run"))
+    run = state(Path("run"))
     line = complaint(generate, *SMALL, "--restart", "--labeller", f"others:{name}", "--workers", 1, "--out", "run")
     assert line.startswith(f"distill generate: others:{name}: {problem}")
-    assert shard_hashes(Path("run")) == run
-    assert (Path("run") / schema.MANIFEST).exists()
+    assert state(Path("run")) == run
 
 
 def test_a_labeller_that_changes_the_directory_moves_no_file(engine, monkeypatch):
@@ -231,7 +231,7 @@ def test_a_labeller_that_cannot_be_imported_is_one_line(engine, name, capsys):
 def test_a_cluster_imports_the_labeller_or_fails_in_one_line(engine, capsys):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     ) as started:
         command = [*SMALL, "--cluster", started.scheduler_address]
         assert generate.main([*command, "--out", "there"]) == 0
@@ -328,7 +328,7 @@ def test_a_labeller_may_use_its_boards_as_scratch():
         visits = np.eye(7, dtype=int)[(boards[:, 0] == 0).argmax(axis=1)]
         return Labels(visits=visits, value=np.zeros(len(boards)))
 
-    settings = RunSettings(noise_fraction=0.0)
+    settings = build(RunSettings, {"noise_fraction": 0.0})
     assert playing.play_games(settings, 0, 8, scribbles).equals(playing.play_games(settings, 0, 8, plays_low))
 
     def false(boards, seeds):  # column 1 on every board, also where it is full

@@ -139,7 +139,7 @@ def test_games_that_are_replaced_between_the_check_and_the_reading_are_refused(f
     run = reader.open_run(folder)
     reader.verify([run])
     schema.write_table(run.shards[0].path, *one_row_less(run.shards[0].path))
-    with pytest.raises(DataError, match="not the file the manifest describes"):
+    with pytest.raises(DataError, match="not the file that the record describes"):
         reader.read(run.shards[0], ("label",))
 
 

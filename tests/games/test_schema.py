@@ -2,7 +2,7 @@
 
 - a table and its metadata come back as written, from bytes that do not depend on when they were written
 - a truncated file, a file of another program, a missing column and a column of another type are each refused with one
-  line that names the file (`test_inspect`: other schema versions, and manifests)
+  line that names the file (`test_inspect`: other schema versions, and records)
 - a write that fails leaves the old file and no litter
 - missing values, NaN and values out of range, in columns of any kind of row, are refused by file and column
 - a small file that declares large contents, and a named pipe, are refused before they are read
@@ -94,19 +94,19 @@ def test_missing_nan_and_impossible_values_are_refused_by_file_and_column(shard,
     packed = schema.table_of({"value": np.full(9, 127)}, schema.pa.schema([("value", pa.int8())]))
     schema.arrays(shard, packed)
     for rows, name, value, what in [
-        *((table, name, None, "missing values") for name in schema.ROW.names),
-        (table, "visits", [1, None, 1, 1, 1, 1, 1], "missing values"),
+        *((table, name, None, "is missing (null)") for name in schema.ROW.names),
+        (table, "visits", [1, None, 1, 1, 1, 1, 1], "is missing (null)"),
         *((table, "value", value, "outside [-1, 1]") for value in (float("nan"), float("inf"), -1.5)),
         (table, "label", 7, "outside [0, 6]"),
         (table, "move", -1, "outside [0, 6]"),
         (table, "visits", [-1] * 7, "outside [0, inf]"),
         (table, "outcome", 2, "outside [-1, 1]"),
         (boards, "ply", 43, "outside [0, 42]"),
-        (boards, "scores", None, "missing values"),
+        (boards, "scores", None, "is missing (null)"),
         (packed, "value", -128, "outside [-127, 127]"),
     ]:
         changed = with_column(rows, name, [*rows[name].to_pylist()[:-1], value])
-        with pytest.raises(DataError, match=re.escape(f"{shard}: column '{name}' has ") + ".*" + re.escape(what)):
+        with pytest.raises(DataError, match=re.escape(f"{shard}: ") + f".*{name}.*" + re.escape(what)):
             schema.arrays(shard, changed)
 
 

