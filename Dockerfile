@@ -19,7 +19,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheel .
 FROM python:3.11-slim
 COPY requirements.lock /lock/
 COPY --from=wheel /wheel /wheel
-RUN pip install --no-cache-dir -c /lock/requirements.lock fastapi joblib numba numpy onnxruntime pydantic uvicorn
+RUN pip install --no-cache-dir -c /lock/requirements.lock fastapi joblib numba numpy onnxruntime pydantic starlette uvicorn
 RUN pip install --no-cache-dir --no-deps --no-index --find-links /wheel connect4-distill
 RUN useradd --create-home distill
 USER distill

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import os
@@ -78,6 +79,7 @@ def observed(start: Callable[[], Executor], stop: dict[str, bool]) -> dict[str, 
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     from distributed import Client, LocalCluster
     from joblib.externals import loky
 

@@ -23,8 +23,8 @@ VERSION = "0.1.0"
 
 PUBLIC = {
     "Choices": "distill.players.player:Choices",
-    "Labeller": "distill.games.labeller:Labeller",
-    "Labels": "distill.games.labeller:Labels",
+    "Labeller": "distill.mcts.labeller:Labeller",
+    "Labels": "distill.mcts.labeller:Labels",
     "Player": "distill.players.player:Player",
     "Position": "distill.game.rules:Position",
     "UserError": "distill.common.errors:UserError",

@@ -7,9 +7,9 @@ from distill.game.rules import Position as Position
 from distill.game.rules import draw as draw
 from distill.game.rules import from_moves as from_moves
 from distill.game.rules import parse_board as parse_board
-from distill.games.labeller import Labeller as Labeller
-from distill.games.labeller import Labels as Labels
 from distill.generate import generate_games as generate_games
+from distill.mcts.labeller import Labeller as Labeller
+from distill.mcts.labeller import Labels as Labels
 from distill.networks.pretrained import load_pretrained as load_pretrained
 from distill.players.player import Choices as Choices
 from distill.players.player import Player as Player

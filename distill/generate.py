@@ -1,7 +1,7 @@
 """Play games with a search, or with your own engine, and store every labelled position.
 
     python -m distill.generate --games 5000
-    python -m distill.generate --labeller my_engine:label      # games/labeller.py says what label returns
+    python -m distill.generate --labeller my_engine:label      # mcts/labeller.py says what label returns
 
 writes shards of rows (`games/schema.py`) to `data/games/`, and last the result into the folder's record `_run.json`.
 Started again, it resumes; more `--games` extend a finished run. `--cluster` plays on the workers of a Dask cluster
@@ -91,9 +91,9 @@ def run(config: GenerateConfig) -> str:
         if plugin := runs.plugin_of(config):
             playing.try_labeller(plugin.load(), plugin.spec)
         else:
-            compiling.prepare("uct", config.search.engine)
+            compiling.prepare("uct")
         # The workers start before anything is deleted.
-        with making.workers_of(config.workers, len(plan.todo), config.cluster, config.search.engine) as workers:
+        with making.workers_of(config.workers, len(plan.todo), config.cluster) as workers:
             for line in plan.damaged:
                 say(f"rebuilding: {line}")
             folder.begin()

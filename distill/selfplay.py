@@ -85,7 +85,7 @@ def _only_play(config: SelfPlayConfig) -> str:
         plan = games.plan(folder)
         if plan.finished:
             return f"finished before: {plan.games:,} games in {out}"
-        compiling.prepare("puct", config.search.engine)
+        compiling.prepare("puct")
         with workers.start(config, processes) as pool:  # before anything is deleted
             folder.begin()
             where = f"on {config.machine.cluster}" if config.machine.cluster else f"in worker processes ({processes})"

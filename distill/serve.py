@@ -22,11 +22,12 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import util as multiprocessing_util
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
@@ -34,6 +35,12 @@ from distill.common import UserError, cli, cores, plugins, provenance, say
 from distill.common.settings import CommandLine, Settings
 from distill.mcts import cache, compiling
 from distill.networks import finding
+
+if TYPE_CHECKING:
+    import uvicorn
+
+GRACE = 1
+"""Seconds that requests in progress have to finish when the server stops."""
 
 
 def _is_address(text: str) -> bool:
@@ -93,8 +100,9 @@ PRESETS: cli.Presets = {"smoke": cli.smoke(models=cli.SMOKE_MODELS, port=0, max_
 def run(config: ServeConfig) -> str:
     """Serve until interrupted."""
     try:
+        import uvicorn  # noqa: F401
+
         from distill.web.api import application
-        from distill.web.connections import Server
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("distill"):
             raise
@@ -112,19 +120,34 @@ def run(config: ServeConfig) -> str:
             say(notice)
         for search in cache.LAST_COMPILED:
             compiling.prepare(search)  # now, so that no request waits for it
-        urls = [f"http://{address}:{listener.getsockname()[1]}/" for address in _addresses(config.host)]
-        say(f"play at {' or '.join(urls)} · API at {urls[0]}docs · Ctrl-C stops")
+        url = f"http://{f'[{config.host}]' if ':' in config.host else config.host}:{listener.getsockname()[1]}/"
+        say(f"play at {url} · API at {url}docs · Ctrl-C stops")
         if not ipaddress.ip_address(config.host).is_loopback:
             say("Anyone who can reach this machine can play. Other names for it need --allow-host NAME.")
-        server = Server(application(opponents, config.allow_host, config.allow_origin))
-        # In a thread, because a notebook's own already runs an event loop. Ctrl-C interrupts the wait for the result.
+        server = _server(application(opponents, config.allow_host, config.allow_origin))
+        # In a thread, because the main thread of a notebook already runs an event loop.
         with ThreadPoolExecutor(1) as thread:
             try:
                 # A copy, which stays open for the server where a second Ctrl-C closes ours.
-                thread.submit(server.run, [listener.dup()]).result()
+                serving = thread.submit(server.run, [listener.dup()])
+                while not serving.done():
+                    # Python runs a signal's handler in the main thread, and a signal that another thread receives does
+                    # not wake it from a wait without a timeout (cpython#85300).
+                    wait([serving], timeout=0.2)
+                serving.result()
             finally:
                 server.should_exit = True
     return "stopped"
+
+
+def _server(app: Any) -> uvicorn.Server:
+    import uvicorn
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            app, http="h11", ws="none", log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE
+        )
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -143,26 +166,19 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _addresses(host: str) -> list[str]:
-    """The addresses to print, as they stand in a URL: of 0.0.0.0 and ::, the loopback one and the one others use."""
-    if not ipaddress.ip_address(host).is_unspecified:
-        return [f"[{host}]" if ":" in host else host]
-    found = ["127.0.0.1"]
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
-        probe.connect(("192.0.2.1", 9))  # sends nothing: the system chooses the address that it would send from
-        found.append(probe.getsockname()[0])
-    return found
-
-
 @dataclass(frozen=True)
 class _Command(cli.Command[ServeConfig]):
-    """The command. It ends its process at once: Python would first wait for the threads of searches that still run."""
+    """The command. It ends its process at once: Python would first wait for the threads of searches that still run.
+
+    Of Python's own end it keeps what removes the semaphores of the solver's process.
+    """
 
     def __call__(self, arguments: Sequence[str] | None = None) -> int:
         code = super().__call__(arguments)
         if arguments is None:
             sys.stdout.flush()
             sys.stderr.flush()
+            multiprocessing_util._run_finalizers()  # type: ignore[attr-defined]
             os._exit(code)
         return code
 

@@ -23,7 +23,7 @@ from mkdocs.structure.files import File, Files
 import distill
 from distill.__main__ import COMMANDS
 from distill.common import cli
-from distill.common.settings import Settings, default_of, fields_of
+from distill.common.settings import default_of, fields_of
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(r"(!?)\[([^\]]*)\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
@@ -75,7 +75,7 @@ def on_page_markdown(markdown: str, config: Any, **_: Any) -> str:
 def commands() -> str:
     """The page of all commands."""
     lines = ["# Commands and settings", "", "`python -m distill.COMMAND`, or `distill COMMAND`. "]
-    lines[-1] += "Flags override `--config FILE`, which overrides `--preset NAME`, which overrides the defaults."
+    lines[-1] += "Flags override `--set`, which overrides `--config FILE`, then `--preset NAME`, then the defaults."
     for name in COMMANDS:
         command = importlib.import_module(f"distill.{name}").main
         lines += ["", f"## {name}", "", "```text", help_of(command), "```", *others(command)]
@@ -94,8 +94,6 @@ def help_of(command: cli.Command[Any]) -> str:
 
 def others(command: cli.Command[Any]) -> Iterator[str]:
     """A table of the settings that `--set` alone sets."""
-    if not issubclass(command.config_class, Settings):
-        return
     line = command.config_class.command_line
     fields = fields_of(command.config_class)
     plain = {path: field for path, field in fields.items() if path not in (*line.flags, line.words)}

@@ -28,7 +28,7 @@ from distill.games.schema import TRAINING, VALIDATION
 from distill.players import names
 from distill.players.intervals import share
 from distill.players.network import NetworkPlayer
-from distill.training.top1 import FIRST_ROWS, agrees, chosen_columns, is_early
+from distill.training.accuracy import FIRST_ROWS, answers, is_early
 
 FRACTION = 0.15
 """Share of the games in validation, as published."""
@@ -86,7 +86,7 @@ def of_network(network: str, games: Path) -> list[Line]:
     record = run_folder.read(network)
     if not isinstance(player, NetworkPlayer) or record is None or record.result is None:
         raise UserError(f"{network}: not the folder of a finished training run")
-    arch = str(record.settings["arch"])
+    arch = str(record.result["arch"])
     article, article_training = PUBLISHED.get(arch, ("", ""))
     training = reader.raw_rows([games], TRAINING, FRACTION)[:TRAINING_ROWS]
     frozen = reader.raw_rows([Path(provenance.shipped(VALIDATION_SET) or VALIDATION_SET)])
@@ -108,7 +108,8 @@ def of_network(network: str, games: Path) -> list[Line]:
 
 def top1(player: NetworkPlayer, rows: RawRows) -> Mapping[str, str]:
     """The share of rows on which the network's move is the label, of `all` rows and of `early` ones, in percent."""
-    same = agrees(rows, chosen_columns(player.predict, rows))
+    given = answers(player.predict, rows)
+    same = given.move == given.label
     return {name: report.percent(share(same[of], 1)) for name, of in (("all", slice(None)), ("early", is_early(rows)))}
 
 

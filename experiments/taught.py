@@ -9,8 +9,8 @@ small network can learn more from them (Hinton, Vinyals, Dean: Distilling the Kn
 With `--student`, the boards are those of new games: the student moves first and plays its best move, the replies are
 drawn from the network's policy. So the student learns what to do in the positions that it reaches itself (Ross, Gordon,
 Bagnell: A Reduction of Imitation Learning and Structured Prediction to No-Regret Online Learning, 2011). `--out` then
-has up to 16 folders: folder n holds the boards that at least n² games reach. With `train --data OUT/* --count-weights
-count` a board thus weighs the root of its games.
+has up to 16 folders: folder n holds the boards that at least n² games reach. With `train --data OUT/* --set
+count_weights=count` a board thus weighs the root of its games.
 """
 
 from __future__ import annotations

@@ -1,12 +1,16 @@
 """Arithmetic stand-ins for networks, and boards, for the tests of PUCT."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from helpers import bits, low
 
+from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves
+from distill.mcts.engine.record import GameRecord
 from distill.mcts.puct import PuctSettings, play_games
+from distill.mcts.reference import Result
 
 
 def hashed(word: int) -> float:
@@ -37,6 +41,20 @@ def uniform(current: Any, mask: Any) -> tuple[Any, Any]:
 def look(settings: PuctSettings, *positions: Position, network: Any = uniform, seed: int = 5) -> Any:
     """The results of one search per position."""
     return play_games(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)), steps=1)
+
+
+def assert_the_textbook_plays(starts: Any, record: GameRecord, draws: Any, search: Callable[..., Result]) -> None:
+    """The compiled games are those that the textbook's search plays from the starts with the same random numbers."""
+    for game, position in enumerate(starts):
+        for step in range(record.length[game]):
+            assert Position(record.current[game, step], record.mask[game, step]) == position
+            found = search(position, *(part[game, step].tolist() for part in draws))
+            for name in ("votes", "label", "visits", "value", "move"):
+                ours, theirs = getattr(record, name)[game, step], getattr(found, name)
+                np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-7 * (name == "value"), err_msg=name)
+            position = rules.next_position(position, found.move)
+        assert record.result[game] == rules.is_won(position)
+        assert rules.is_over(position) or record.length[game] == record.label.shape[1]
 
 
 STARTS = [from_moves(moves) for moves in ("", "4", "44442", "123", "443526", "33334444")]

@@ -21,7 +21,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,20 +49,20 @@ POLL = 1.0
 def start(config: SelfPlayConfig, processes: int) -> Workers:
     """The workers that a config asks for, started: of its cluster, or so many processes; 0: this process."""
     if config.machine.cluster:
-        return on_cluster(config.machine.cluster, config.search.engine)
+        return on_cluster(config.machine.cluster)
     return executors.started(processes) if processes else Workers()
 
 
-def on_cluster(address: str, engine: str = "compiled") -> Cluster:
+def on_cluster(address: str) -> Cluster:
     """The workers of a cluster that evaluate networks and search as this process does."""
-    return Cluster(address, partial(versions_here, engine))
+    return Cluster(address, versions_here)
 
 
-def versions_here(engine: str) -> dict[str, Any]:
+def versions_here() -> dict[str, Any]:
     """The versions that decide what a network plays."""
     backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
     found = provenance.versions(*selfplay.LIBRARIES, backend)
-    return found | making.versions_here(engine) | {"puct_version": puct.PUCT_VERSION, "backend": backend}
+    return found | making.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": backend}
 
 
 @dataclass(frozen=True, kw_only=True)

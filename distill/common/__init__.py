@@ -6,7 +6,6 @@ from distill.common.files import (
     canonical_json,
     file_hash,
     json_bytes,
-    read_bytes,
     read_object,
     write_atomically,
     write_json,
@@ -16,6 +15,6 @@ from distill.common.progress import Progress, duration, say, say_once
 
 __all__ = [
     "DataError", "Interrupted", "OutputError", "Progress", "UserError", "behind_links", "canonical_json", "cores",
-    "duration", "file_hash", "first_line", "json_bytes", "listed", "read_bytes", "read_object", "say", "say_once",
+    "duration", "file_hash", "first_line", "json_bytes", "listed", "read_object", "say", "say_once",
     "shortened", "write_atomically", "write_json",
 ]  # fmt: skip

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from distill.common.errors import UserError
-
 PARTIAL = ".partial"
 """Suffix of hidden files and folders that are not complete; a killed process leaves them behind."""
 HALF_WRITTEN = re.compile(rf"\.(.+)\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
@@ -53,12 +51,8 @@ def swapped(place: Path, own: Callable[[Path], Collection[str]]) -> Iterator[Pat
     Args:
       own: maps a folder to the names in it that the program wrote; empty unless the folder is complete. Everything else
         at `place` moves into the new folder. The caller holds a lock.
-
-    Raises UserError for a mounted volume, which cannot be renamed.
     """
     place = behind_links(place)
-    if os.path.ismount(place):
-        raise UserError(f"{place}: is a mounted volume, which cannot be replaced as a whole; name a folder in it")
     new, old = (place.with_name(f".{place.name}.{which}{PARTIAL}") for which in ("new", "old"))
     _settle(place, old, own)
     shutil.rmtree(new, ignore_errors=True)  # left by a killed process
@@ -96,17 +90,10 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_atomically(path, json_bytes(content))
 
 
-def read_bytes(path: Path) -> bytes:
-    """A file's bytes. Raises OSError, also for what is no file, such as a named pipe, which would be waited for."""
-    if path.exists() and not path.is_file():
-        raise OSError(f"{path}: not a file")
-    return path.read_bytes()
-
-
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file; empty if the file is missing or holds something else."""
     try:
-        stored = json.loads(read_bytes(path))
+        stored = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
     return stored if isinstance(stored, dict) else {}

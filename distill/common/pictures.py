@@ -1,4 +1,4 @@
-"""Plots that do not depend on a user's Matplotlib settings and never end the run that they belong to."""
+"""Plots that never end the run that they belong to."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ def picture(draw: Callable[Concatenate[Path, Parameters], None]) -> Callable[Con
     @functools.wraps(draw)
     def drawn(path: Path, /, *arguments: Parameters.args, **named: Parameters.kwargs) -> None:
         try:
-            import matplotlib
-
-            with matplotlib.rc_context():
-                matplotlib.rcdefaults()
-                draw(path, *arguments, **named)
+            draw(path, *arguments, **named)
         except Exception as error:  # from Matplotlib, fonts or the disk
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from distill.common import DataError, UserError, first_line, read_bytes, write_atomically
+from distill.common import DataError, UserError, first_line, write_atomically
 from distill.common.provenance import install_line
 
 
@@ -32,7 +32,7 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """A file's bytes. Raises FileNotFoundError."""
-        return read_bytes(self.path / name)
+        return (self.path / name).read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, whole or not at all."""

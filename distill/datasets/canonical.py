@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from distill.common import DataError, provenance, say
 from distill.game import rules
 from distill.games import schema
-from distill.games.labeller import majority
 from distill.games.reader import Columns
+from distill.mcts.labeller import majority
 
 VALUE_UNIT = 2.0**-32
 """Values are summed as whole multiples of this, so that a mean does not depend on the order of its rows."""

@@ -23,8 +23,8 @@ from distill.datasets.canonical import canonical
 from distill.datasets.preparation import Prepared
 from distill.game import encoding, outputs, rules
 from distill.games import inspection, reader, schema
-from distill.games.labeller import Labels, check_labels
 from distill.games.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS
+from distill.mcts.labeller import Labels, check_labels
 
 SHARD_ROWS = 1 << 21
 """Most boards in a file: 14 MB."""

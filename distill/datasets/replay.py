@@ -18,8 +18,8 @@ from distill.common import DataError
 from distill.datasets.batching import Examples
 from distill.datasets.canonical import canonical, merged
 from distill.games import reader
-from distill.games.labeller import majority
 from distill.games.schema import PREPARED_ROW
+from distill.mcts.labeller import majority
 
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
 

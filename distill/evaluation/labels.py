@@ -36,9 +36,9 @@ from distill.common.settings import as_json
 from distill.datasets.grades import grade_moves, is_critical
 from distill.evaluation.grading import by_stones
 from distill.game.rules import CENTRE, COLUMNS, Bitboards, is_own_mirror
-from distill.games.labeller import majority
 from distill.games.reader import RawRows
 from distill.mcts import compiling
+from distill.mcts.labeller import majority
 from distill.mcts.settings import UctSettings
 from distill.players.intervals import Estimate, share
 from distill.players.network import NetworkPlayer
@@ -91,16 +91,15 @@ def teacher_of(identity: Mapping[str, Any]) -> UctSettings | None:
     """The settings of the search that labelled a run of this identity; None where it cannot label again.
 
     That is the case for labels of a network's search, which needs the network, for those of a user's own engine, for
-    packed boards, which come from many runs, and for labels of another version of the search or of an edited textbook.
+    packed boards, which come from many runs, and for labels of another version of the search.
     """
-    from distill.games import runs  # which loads Numba
-    from distill.mcts import uct
+    from distill.mcts import uct  # which loads Numba
 
     try:
         settings = UctSettings(**{name: identity[name] for name in UctSettings.model_fields if name in identity})
     except ValueError:  # another version's
         return None
-    ours = {"search_version": uct.SEARCH_VERSION, **runs.with_engine(as_json(settings))}
+    ours = {"search_version": uct.SEARCH_VERSION, **as_json(settings)}
     return settings if ours.items() <= identity.items() else None
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from distill.game import outputs, rules
 from distill.game.rules import COLUMNS
 from distill.games import schema
-from distill.games.labeller import majority
+from distill.mcts.labeller import majority
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
 """Columns by name, each (B,), visits (B, A), votes (B, K)."""

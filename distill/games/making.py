@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,7 +17,7 @@ from distill.common.storage import Folder, Storage, storage_of
 from distill.games.runs import RunSettings, plugin_of
 from distill.games.schema import Shard, shard_name
 from distill.games.shards import LIBRARIES, Task, make_shard
-from distill.mcts import textbook, uct
+from distill.mcts import uct
 
 Work: TypeAlias = Callable[..., Shard]
 """A function with the parameters of `make_shard`."""
@@ -48,25 +47,24 @@ def make(
         raise DataError(f"{out}: {names}: {error}; all other shards are finished; start the command again") from error
 
 
-def workers_of(number: int | None, tasks: int, cluster: str | None, engine: str) -> Workers:
+def workers_of(number: int | None, tasks: int, cluster: str | None) -> Workers:
     """Workers for so many tasks, started: of a cluster, or processes, by default one per core.
 
     Raises UserError where they cannot be started.
     """
     if cluster:
-        return on_cluster(cluster, engine)
+        return on_cluster(cluster)
     return executors.started(max(1, min(number or cores(), tasks)))
 
 
-def on_cluster(address: str, engine: str = "compiled") -> Cluster:
+def on_cluster(address: str) -> Cluster:
     """The workers of a cluster that search as this process does."""
-    return Cluster(address, partial(versions_here, engine))
+    return Cluster(address, versions_here)
 
 
-def versions_here(engine: str) -> dict[str, Any]:
-    """The versions that decide the bytes of a shard; the textbook, engine `reference`, may be edited."""
-    edited = {"reference": textbook.source_hash()} if engine == "reference" else {}
-    return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION} | edited
+def versions_here() -> dict[str, Any]:
+    """The versions that decide the bytes of a shard."""
+    return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION}
 
 
 def _is_here(storage: Storage, shard: Shard) -> bool:

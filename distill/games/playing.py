@@ -20,11 +20,11 @@ from distill.common import OutputError
 from distill.common.plugins import call
 from distill.game import encoding, outputs, rules
 from distill.games import schema
-from distill.games.labeller import Labeller, check_labels
 from distill.games.runs import RunSettings, opening, opening_pairs
 from distill.mcts import uct
 from distill.mcts.engine.noise import noisy_move
 from distill.mcts.engine.record import GameRecord, new_record
+from distill.mcts.labeller import Labeller, check_labels
 
 
 def play_games(settings: RunSettings, first: int, count: int, labeller: Labeller | None = None) -> pa.Table:

@@ -28,8 +28,8 @@ from distill.common.arrays import Arrays
 from distill.game import rules
 from distill.game.mixing import GOLDEN, splitmix64
 from distill.games import schema
-from distill.games.labeller import majority
 from distill.games.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_STEPS
+from distill.mcts.labeller import majority
 
 KINDS = (schema.GAMES, schema.PACKED_BOARDS)
 """The kinds of folders that can be read as games."""

@@ -69,19 +69,10 @@ def identity(settings: RunSettings, plugin: Plugin | None = None) -> dict[str, A
     plugin = plugin or plugin_of(settings)
     if plugin is None:
         del stored["labeller"]
-        return {"search_version": uct.SEARCH_VERSION, **with_engine(stored)}
+        return {"search_version": uct.SEARCH_VERSION, **stored}
     # With a labeller of the user's, settings of the search change nothing.
-    searched = {"simulations", "votes", "rollout", "exploration", "mcts_solver", "engine"}
+    searched = {"simulations", "votes", "rollout", "exploration", "mcts_solver"}
     return {"labeller_source": plugin.source, **{name: stored[name] for name in stored if name not in searched}}
-
-
-def with_engine(stored: dict[str, Any]) -> dict[str, Any]:
-    """Settings without `engine` where it is the compiled one; else with a hash of the textbook, which may be edited."""
-    if stored["engine"] == "compiled":
-        return {name: value for name, value in stored.items() if name != "engine"}
-    from distill.mcts import textbook
-
-    return stored | {"reference": textbook.source_hash()}
 
 
 # Openings -------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.common import DataError, canonical_json, first_line, read_bytes, write_atomically
+from distill.common import DataError, canonical_json, first_line, write_atomically
 from distill.common.run_folder import RECORD
 from distill.game.rules import COLUMNS
 
@@ -199,7 +199,7 @@ def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.Parque
     unreadable = (OSError, pa.ArrowException, OverflowError, ValueError, KeyError)  # found by fuzzing
     what = "not a readable Parquet file"
     try:
-        content = read_bytes(Path(path)) if content is None else content
+        content = Path(path).read_bytes() if content is None else content
         with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
             if (rows := file.metadata.num_rows) > ROWS_A_BYTE * len(content):  # columns' metadata may crash Arrow
                 raise ValueError(f"{len(content):,} bytes declare {rows:,} rows")

@@ -48,7 +48,7 @@ def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:
     fields = SelfPlaySettings.model_fields.keys() - {"shard_games"}
     chosen = {name: value for name, value in as_json(settings).items() if name in fields}
     chosen |= chosen.pop("search")
-    return {"puct_version": puct.PUCT_VERSION, "network": network, **runs.with_engine(chosen)}
+    return {"puct_version": puct.PUCT_VERSION, "network": network, **chosen}
 
 
 def make_shards(

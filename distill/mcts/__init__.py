@@ -2,6 +2,8 @@
 
 uct.py, puct.py                     the public functions and their settings
 evaluator.py                        the protocol of what PUCT evaluates positions with
+labeller.py                         the protocol of what labels positions
 reference.py, reference_puct.py     the textbook: both searches in plain Python, written to be read
+textbook.py                         a labeller by the textbook's UCT
 engine/                             the compiled searches, which build the same trees
 """

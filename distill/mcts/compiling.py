@@ -30,11 +30,9 @@ def compile_search(search: str) -> None:
 
 
 @functools.cache
-def prepare(search: str, engine: str = "compiled") -> None:
+def prepare(search: str) -> None:
     """Compile a search, `uct` or `puct`, unless an earlier process has done so; say what will take long."""
-    if engine == "reference":
-        say("the textbook search runs, hundreds of times slower than the compiled one")
-    elif not is_compiled(search):
+    if not is_compiled(search):
         say("compiling the search, which may take two minutes, but only once")
         compile_search(search)
 

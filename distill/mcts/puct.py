@@ -12,7 +12,6 @@ Dimensions: B batch, G games, S positions a game, A = 7 columns. Values are in [
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from distill.game import outputs
 from distill.game.rules import CELLS, COLUMNS, Bitboards
-from distill.mcts import arguments, reference_puct, textbook
+from distill.mcts import arguments
 from distill.mcts.engine import puct_moves, puct_simulation, puct_tree
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.gumbel import halving_schedule
@@ -90,10 +89,6 @@ def play_games(
     kept = kept or new_kept()
     _check_kept(kept)
     record = new_record(current, mask, steps)
-    if settings.engine == "reference":
-        search_one = partial(reference_puct.search, settings=settings, evaluate=textbook.one_by_one(evaluate))
-        textbook.play_games(record, draw(streams, steps, settings), search_one, settings.simulations, ended)
-        return record
     lanes = min(lanes, len(current))
     draws = draw(streams[:lanes], steps, settings)
     trees = _trees(settings, draws, kept, record, lanes)

@@ -11,14 +11,14 @@
     backup      add the value to every move on the path, changing its sign at every ply
 
 `label` runs K such searches, each with its own noise, which vote. `reference_puct.py` is part two: the search that a
-network guides. `textbook.py` plays whole games with either.
+network guides. `textbook.py` makes a labeller of `label_boards`.
 
 One sign rule: a value is for the side to move in that position, in [-1, 1]. So the mean value of a move is for the side
 that plays it.
 
 The compiled engine shares no code with this file and must build the same trees: the tests compare them node for node.
 Where this file computes in a particular order or in float32 (`f32`), it does so to round as the engine does. After a
-change here, `generate --engine reference` plays by it.
+change here, `generate --labeller distill.mcts.textbook:label` labels by it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from distill.game.encoding import bitboards
 from distill.game.rules import (
     CENTRE,
     COLUMNS,
@@ -41,6 +43,8 @@ from distill.game.rules import (
     legal_columns,
     next_position,
 )
+from distill.mcts.labeller import Labels
+from distill.mcts.results import gamma_variates
 
 if TYPE_CHECKING:
     from distill.mcts.settings import UctSettings
@@ -285,6 +289,24 @@ def label(
     label = majority(votes, visits)
     played = noisy_move(position, label, move, settings.noise_fraction - noise_at_label)
     return Result(votes=votes, label=label, visits=visits, value=value / settings.votes, move=played)
+
+
+def label_boards(boards: NDArray[np.int8], seeds: NDArray[np.uint64], settings: UctSettings) -> Labels:
+    """`label` as a `Labeller` of boards, int8 (B, 6, 7); every random number comes from a position's seed."""
+    labels = list[Result]()
+    for current, mask, seed in zip(*bitboards(boards), seeds, strict=True):
+        random = np.random.default_rng(seed)
+        keys = random.integers(2**64, size=settings.votes, dtype=np.uint64).tolist()
+        orders = [random.permutation(COLUMNS).tolist() for _ in keys]
+        gammas = gamma_variates(random, settings.dirichlet_alpha, settings.votes).tolist()
+        no_chance = [0.0] * (COLUMNS + 1)  # `generate` draws the noise of moves
+        labels.append(label(Position(int(current), int(mask)), keys, orders, gammas, no_chance, settings))
+    return Labels(
+        visits=np.array([each.visits for each in labels]),
+        value=np.array([each.value for each in labels]),
+        label=np.array([each.label for each in labels]),
+        votes=np.array([each.votes for each in labels]),
+    )
 
 
 def best_visited(root: Node) -> int:

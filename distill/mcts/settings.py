@@ -45,10 +45,6 @@ class UctSettings(Settings):
         1.0, gt=0, le=1e6, description="concentration of the noise; less puts it on fewer columns"
     )
     mcts_solver: bool = Field(False, description="back up proven wins and losses (MCTS-Solver)")
-    engine: Literal["compiled", "reference"] = Field(
-        "compiled",
-        description="compiled search, or the textbook mcts/reference.py: the same trees, hundreds of times slower",
-    )
 
     @model_validator(mode="after")
     def _fit_32_bits(self) -> Self:
@@ -108,8 +104,4 @@ class PuctSettings(Settings):
     mcts_solver: bool = Field(True, description="back up proven wins and losses (MCTS-Solver), looking one move ahead")
     discount: float = Field(
         1.0, ge=0.5, le=1, description="value multiplier per ply; below 1 prefers quick wins and slow losses"
-    )
-    engine: Literal["compiled", "reference"] = Field(
-        "compiled",
-        description="compiled search, or the textbook mcts/reference_puct.py: the same trees, hundreds of times slower",
     )

@@ -16,13 +16,12 @@ the noise acts on the move played: it is drawn from (1 − f) · [the label] + f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distill.game.rules import CELLS, COLUMNS, Bitboards
-from distill.mcts import arguments, reference, textbook
+from distill.mcts import arguments
 from distill.mcts.engine import uct_games, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.record import GameRecord, new_record
@@ -78,11 +77,7 @@ def play_games(
     streams = arguments.streams("uct", seeds, len(current), games)
     arguments.whole("uct", "steps", steps, least=1)
     arguments.whole("uct", "lanes", lanes, least=1)
-    draws, votes = draw(streams, steps, settings), settings.votes
-    record = new_record(current, mask, steps, votes)
-    if settings.engine == "reference":
-        textbook.play_games(record, draws, partial(reference.label, settings=settings), votes * settings.simulations)
-        return record
+    draws, record = draw(streams, steps, settings), new_record(current, mask, steps, settings.votes)
     # Searches too large to stand side by side take turns.
     lanes = max(1, min(lanes, MOST_NODES // settings.simulations))
     trees = uct_simulation.new_trees(min(lanes, len(current)), settings)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Sequence
-from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,8 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BODY_LIMIT = 4096
 """Largest body in bytes; a request with every field is below 700."""
-TASK = "distill.task"
-"""The task that answers a request, in its scope; `connections.py` cancels it if the client disconnects."""
 HEADERS = {
     "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
     "cross-origin-opener-policy": "same-origin",
@@ -41,8 +38,12 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
+        is_started = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal is_started
             if message["type"] == "http.response.start":
+                is_started = True
                 MutableHeaders(scope=message).update(HEADERS)
             elif scope["method"] == "HEAD":
                 message["body"] = b""
@@ -51,21 +52,45 @@ class Guard:
         headers = Headers(scope=scope)
         if refusal := self._refused_host(headers.get("host", "")) or _refused_body(headers):
             await refusal(scope, receive, send_with_headers)
-        else:
-            scope[TASK] = asyncio.current_task()
-            # FastAPI answers HEAD nowhere by itself: it gets the reply to GET, without its body.
-            method = "GET" if scope["method"] == "HEAD" else scope["method"]
-            with suppress(asyncio.CancelledError):
-                await self._app({**scope, "method": method}, receive, send_with_headers)
+            return
+        # FastAPI answers HEAD nowhere by itself: it gets the reply to GET, without its body.
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        try:
+            await self._answer({**scope, "method": method}, receive, send_with_headers)
+        except asyncio.CancelledError:  # the server stops, or the client has left and gets nothing
+            if not is_started:
+                await JSONResponse({"error": "the server is stopping"}, 503)(scope, receive, send_with_headers)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application until it has answered or the client has left, so that nothing is computed for nobody."""
+        leaving: asyncio.Future[Message] | None = None
+
+        async def receive_and_watch() -> Message:
+            nonlocal leaving
+            message = await receive()
+            if not message.get("more_body"):  # the message after a whole request is that the client has left
+                leaving = asyncio.ensure_future(receive())
+                leaving.add_done_callback(lambda _: answer.cancel())
+            return message
+
+        answer = asyncio.ensure_future(self._app(scope, receive_and_watch, send))
+        try:
+            await answer
+        finally:
+            if leaving:
+                leaving.cancel()
 
     def _refused_host(self, header: str) -> JSONResponse | None:
-        """A web site that points its own name at this machine (DNS rebinding) must not reach it; an address may."""
+        """A web site that points its own name at this machine (DNS rebinding) must not reach it; an address may.
+
+        Every browser sends a host, so a request without one (a health check in HTTP/1.0) is not refused.
+        """
         host = header  # unless it can be read, as `[` cannot
         try:
             host = urlsplit(f"//{header}").hostname or ""
             ipaddress.ip_address(host)
         except ValueError:
-            if host not in self._names:
+            if header and host not in self._names:
                 line = f"this server does not answer at {host[:80]!r}; --allow-host {host[:80]} allows it"
                 return JSONResponse({"error": line}, 400)
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -17,10 +18,10 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from distill.common import OutputError, UserError, say
-from distill.common.executors import WorkerError
+from distill.common.executors import Processes, WorkerError
 from distill.game.encoding import FULL_COLUMN, bitboards_of
 from distill.game.mixing import splitmix64
-from distill.game.rules import EMPTY, Position
+from distill.game.rules import CELLS, EMPTY, Position
 from distill.networks import finding, pretrained
 from distill.networks.facts import Facts
 from distill.networks.predict import Predict
@@ -67,14 +68,13 @@ class Opponents:
         self.folders, self.max_simulations = tuple(folders), max_simulations
         self.custom = {name: names.make(name) for name in custom}
         self.has_solver = is_installed()
-        self._searches = work.threads(workers, SEARCH_QUEUE)
+        self._searches = work.Queue(ThreadPoolExecutor(workers), SEARCH_QUEUE)
         # One thread for each kind: a network, and the evaluations that its search keeps, serve one caller at a time.
-        self._networks = work.threads(1, NETWORK_QUEUE)
-        self._together = work.Batches(self._networks, self._choose)
-        self._guided = work.threads(1, NETWORK_QUEUE, GUIDED_BATCH)
-        self._user_code = work.threads(1, SEARCH_QUEUE)  # a user's code need not be safe in several
+        self._networks = work.Queue(ThreadPoolExecutor(1), NETWORK_QUEUE, CELLS)  # a whole game is one batch
+        self._guided = work.Queue(ThreadPoolExecutor(1), NETWORK_QUEUE, GUIDED_BATCH)
+        self._user_code = work.Queue(ThreadPoolExecutor(1), SEARCH_QUEUE)  # it need not be safe in several threads
         # The solver holds the interpreter lock while it computes, so it has a process of its own.
-        self._solver = work.process(SOLVER_QUEUE)
+        self._solver = work.Queue(Processes(1), SOLVER_QUEUE)
         self._known: dict[str, Path] = {}
         # A search with another N needs its own player, but not the network again.
         predict = lru_cache(LOADED)(lambda folder, for_search, _changed: pretrained.load(folder, for_search, int8=True))
@@ -117,8 +117,6 @@ class Opponents:
             queue = self._queue(name)
             if queue is None:
                 return self._choose(name, seeded)
-            if queue is self._networks:
-                return await self._together.run(name, seeded)
             # Another process computes for the solver, and takes no bound method.
             compute = _by_solver if queue is self._solver else self._choose
             starts = range(0, len(seeded), queue.batch)

@@ -2,22 +2,21 @@
 
 * A link to a file or folder that is replaced stays a link, and what it leads to is new.
 * A folder is replaced as a whole: a kill or a failure at any point leaves the old version or the new one, and what the
-  program did not write stays. A mounted volume is refused.
+  program did not write stays.
 """
 
 import contextlib
 import functools
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers import state
 
-from distill.common import UserError, files, write_json
+from distill.common import files, write_json
 from distill.common.storage import storage_of
 
 
@@ -109,21 +108,3 @@ def test_a_replacement_that_is_killed_at_any_change_leaves_the_old_version_or_th
         if not killed:
             break
     assert 4 < count < 19
-
-
-@contextlib.contextmanager
-def mounted(folder: Path, *how: str | Path) -> Iterator[None]:
-    folder.mkdir(exist_ok=True)
-    if os.name != "posix" or os.geteuid() or subprocess.run(["mount", *how, folder], capture_output=True).returncode:
-        pytest.skip("needs the right to mount")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", folder], check=True)
-
-
-def test_a_mounted_volume_is_refused_before_anything_is_written(tmp_path):
-    page = tmp_path / "page"
-    refused = pytest.raises(UserError, match="is a mounted volume")
-    with mounted(page, "-t", "tmpfs", "none"), refused, files.swapped(page, names):
-        pytest.fail("it was not refused")

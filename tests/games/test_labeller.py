@@ -26,10 +26,10 @@ from distill.datasets import batching, preparation
 from distill.datasets.canonical import board_keys
 from distill.game import encoding, rules
 from distill.games import playing, reader, schema, shards
-from distill.games.labeller import Labels, check_labels
 from distill.games.runs import RunSettings
 from distill.mcts import uct
 from distill.mcts.engine.uct_games import UctDraws
+from distill.mcts.labeller import Labels, check_labels
 from distill.mcts.settings import UctSettings
 
 ENGINE = """

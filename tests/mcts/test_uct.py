@@ -5,14 +5,16 @@ full columns get none; lanes change nothing; wins are taken, threats blocked, no
 seen; noise at the move leaves labels and visits clean; noise with a tiny alpha is one column.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from helpers import bits, low, random_positions
-from puct_helpers import BLOCK, WINNING_COLUMN, WINS
+from puct_helpers import BLOCK, WINNING_COLUMN, WINS, assert_the_textbook_plays
 
+from distill.common import UserError, plugins
 from distill.game import encoding, rules
 from distill.game.rules import from_moves, parse_board
 from distill.games import playing, runs
@@ -22,7 +24,6 @@ from distill.mcts.engine import noise, rollout, tree, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.reference import UNKNOWN, Node
 from distill.mcts.settings import PuctSettings
-from distill.mcts.textbook import source_hash
 from distill.mcts.uct import UctSettings, search
 
 
@@ -80,16 +81,23 @@ def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration, rollout, 
 
 
 @pytest.mark.parametrize("changed", [{}, {"mcts_solver": True}, {"noise_at": "move", "noise_fraction": 0.5}])
-def test_both_engines_play_the_same_games(changed):
-    settings = UctSettings(simulations=30, **changed)
-    current, mask = bits(*random_positions(4, 20, 30, seed=4))
-    compiled, textbook = (
-        uct.play_games(current, mask, settings.replace(engine=engine), seeds=9, steps=12)
-        for engine in ("compiled", "reference")
-    )
-    for name, ours, theirs in zip(compiled._fields, compiled, textbook, strict=True):
-        np.testing.assert_array_equal(ours, theirs, name)
-    assert runs.identity(RunSettings(search=UctSettings(engine="reference")))["reference"] == source_hash()
+def test_the_textbook_plays_the_same_games(changed):
+    settings, starts = UctSettings(simulations=30, **changed), random_positions(4, 20, 30, seed=4)
+    record = uct.play_games(*bits(*starts), settings, seeds=9, steps=12)
+    draws = uct.draw([(9, game) for game in range(4)], 12, settings)
+    assert_the_textbook_plays(starts, record, draws, partial(reference.label, settings=settings))
+    assert (record.simulations[:, 0] == 90).all()
+
+
+def test_the_textbook_labels_games_and_an_edit_of_it_is_another_run(monkeypatch):
+    settings = RunSettings(labeller="distill.mcts.textbook:label", opening_moves=(25, 30))
+    plugin = runs.plugin_of(settings)
+    assert plugin is not None
+    rows = playing.play_games(settings, 0, 2, plugin.load()).to_pylist()
+    assert all(sum(row["visits"]) == 300 and len(row["votes"]) == 3 for row in rows)
+    monkeypatch.setitem(plugins._imported, reference.__file__, "edited")
+    with pytest.raises(UserError, match=r"reference\.py: changed after this process imported it"):
+        runs.plugin_of(settings)
 
 
 def test_visits_sum_to_the_simulations_and_full_columns_get_none():

@@ -17,7 +17,7 @@ from pathlib import Path
 import pathspec
 from pages import fetched, listening
 
-from distill.common import cli
+from distill.common import settings
 from distill.serve import ServeConfig
 from distill.serve import main as serve
 from tests import environments
@@ -64,7 +64,7 @@ def test_its_command_serves_on_the_exposed_port_and_not_as_root():
     program, stage, *flags = COMMAND
     assert program in SETUP["project"]["scripts"]
     assert stage == serve.stage
-    config = cli.parse(ServeConfig, flags, serve.presets)
+    config = settings.parse(ServeConfig, flags, serve.presets)
     assert (config.host, str(config.port)) == ("0.0.0.0", port)
     assert any(f"useradd --create-home {user}" in rest for rest in those("RUN"))
     names = [name for name, _ in STEPS]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from distill.__main__ import COMMANDS as STAGES
-from distill.common import cli, run_folder
+from distill.common import run_folder, settings
 
 CHAIN = (
     "generate --workers 1",
@@ -51,7 +51,6 @@ def test_the_chain_ends_in_a_graded_exported_and_playing_network(place, monkeypa
     graded = run_folder.result_of(models / "evaluation")
     assert list(graded["players"]) == ["models/smoke/cnn", "random", "uct:100"]
     assert run_folder.result_of(models / "arena")["players"] == ["models/smoke/cnn", "random"]
-    assert (data / "games/README.md").is_file()
     assert run_folder.result_of(data / "selfplay")
     assert (models / "cnn/saved_model/1/saved_model.pb").is_file()
     assert run_folder.result_of(models / "selfplay")
@@ -69,10 +68,10 @@ def test_the_chain_writes_only_into_its_two_folders(place):
 
 
 def smoke_settings(stage: str, *flags: str) -> dict[str, Any]:
-    """The settings of a command with the preset and more flags."""
-    module = importlib.import_module(f"distill.{stage}")
-    config_class = getattr(module, module.run.__annotations__["config"])
-    return cli.as_json(cli.parse(config_class, ["--preset", "smoke", *flags], module.PRESETS))
+    """The settings of a command by path, with the preset and more flags."""
+    command = importlib.import_module(f"distill.{stage}").main
+    config = settings.parse(command.config_class, ["--preset", "smoke", *flags], command.presets)
+    return settings.by_path(settings.as_json(config))
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -11,7 +11,6 @@
 
 import asyncio
 import functools
-import gc
 import os
 import shutil
 import sys
@@ -27,7 +26,7 @@ from distill.common import UserError
 from distill.common.executors import WorkerError
 from distill.game import rules
 from distill.networks import saved
-from distill.web import api, opponents, work
+from distill.web import api, opponents
 from distill.web.opponents import Opponents
 from tests.api_helpers import URL, ask, refusal
 from tests.network_helpers import write_onnx
@@ -133,33 +132,6 @@ def test_your_own_players_are_listed_and_answer_and_no_request_imports_a_module(
     assert "is unknown" in refusal(client, 404, player="antigravity:fly", moves="7")
     with pytest.raises(UserError, match="my_page_player has no left"):
         Opponents([tmp_path], 1000, 1, ["my_page_player:left"])
-
-
-def test_networks_share_one_limit_and_an_error_that_nobody_waits_for_is_silent():
-    release, unheard = threading.Event(), []
-
-    def compute(name, items):
-        release.wait(10)
-        raise UserError("no such network")
-
-    async def flood():
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
-        batches = work.Batches(work.threads(1, 10), compute, limit=4)
-        asked = [asyncio.create_task(batches.run(f"network {number}", [1])) for number in range(4)]
-        await asyncio.sleep(0.1)
-        with pytest.raises(work.BusyError):
-            await batches.run("another network", [1])
-        for task in asked:
-            task.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
-        again = asyncio.create_task(batches.run("another network", [1, 2, 3, 4]))
-        release.set()
-        with pytest.raises(UserError, match="no such network"):
-            await again
-
-    asyncio.run(flood())
-    gc.collect()
-    assert unheard == []
 
 
 def test_the_solver_comes_back_after_its_process_was_killed(models):
