@@ -52,9 +52,7 @@ class GenerateConfig(RunSettings):
     )
     games: int = Field(5000, ge=1, le=1_000_000_000, description="games in the finished run")
     workers: int | None = Field(None, ge=1, le=1024, description="processes; default: one per core")
-    out: NameOrPath = Field(
-        "data/games", pattern=r"\S", title="FOLDER|URL", description="where shards go, such as s3://bucket/games"
-    )
+    out: NameOrPath = Field("data/games", title="FOLDER|URL", description="where shards go, such as s3://bucket/games")
     restart: bool = Field(False, description="delete the run in the folder and start from scratch")
     cluster: str | None = Field(None, title="URL", description="Dask scheduler whose workers play: tcp://head:8786")
 

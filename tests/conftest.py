@@ -89,7 +89,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, done = root / name, root / f"{name}.done"
     with portalocker.Lock(root / f"{name}.lock", timeout=900):
         if not done.exists():
-            (folder / "saved_model" / ".new.partial").mkdir(parents=True)  # of a killed export
+            (folder / ".saved_model.new.partial").mkdir(parents=True)  # of a killed export
+            (folder / "saved_model").mkdir()
             for file in ("best.keras", "_run.json"):
                 shutil.copy(REFERENCE / name / file, folder)
             change_record(folder, lambda record: record.update(result=None))  # a card without figures

@@ -35,9 +35,9 @@ from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -80,11 +80,12 @@ class Settings(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _plain(cls, value: Any, info: ValidationInfo) -> Any:
-        """NumPy's numbers as plain ones. A URL is no path: as one it would lose a slash."""
-        hint = str(cls.model_fields[str(info.field_name)].annotation)
-        texts = [str(entry) for entry in (value if isinstance(value, list | tuple) else (value,))]
-        if "Path" in hint and any("://" in text for text in texts):
-            raise ValueError("must be a path on this machine, not a URL")
+        """NumPy's numbers as plain ones, and texts as paths, whose bytes pydantic may not be able to read as text.
+
+        A URL is no path: as one it would lose a slash.
+        """
+        if "Path" in str(cls.model_fields[str(info.field_name)].annotation):
+            return [*map(_as_path, value)] if isinstance(value, list | tuple) else _as_path(value)
         return value.tolist() if hasattr(value, "tolist") else value
 
     @model_validator(mode="before")
@@ -108,19 +109,26 @@ def _over(settings: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, A
     }
 
 
+def _as_path(value: Any) -> Any:
+    if "://" in str(value):
+        raise ValueError("must be a path on this machine, not a URL")
+    return Path(value) if isinstance(value, str) else value
+
+
 Config = TypeVar("Config", bound=Settings)
 Values: TypeAlias = Mapping[str, Any]
 """Settings by path, nested, or by the end of a path if it is a flag or unique: {"search.votes": 3} is {"votes": 3}."""
 
 
-def _as_text(value: Any) -> Any:
-    if not isinstance(value, os.PathLike):
-        return value
-    # A text without a slash would be a name first.
-    return os.path.join(os.curdir, value) if len(Path(value).parts) == 1 else os.fspath(value)
+def _as_text(value: Any) -> str:
+    if isinstance(value, os.PathLike) and len(Path(value).parts) == 1:
+        return os.path.join(os.curdir, value)  # a text without a slash would be a name first
+    if isinstance(value, str | os.PathLike) and os.fspath(value).strip():
+        return os.fspath(value)
+    raise ValueError("must be a name or a path")
 
 
-NameOrPath = Annotated[str, BeforeValidator(_as_text)]
+NameOrPath = Annotated[str, PlainValidator(_as_text)]
 """A name or a path; from Python also a Path."""
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 

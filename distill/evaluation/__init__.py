@@ -1,1 +1,1 @@
-"""Graded boards, grades of players and labels, reports, data cards, the enumeration of all games."""
+"""Graded boards, grades of players and labels, reports, the enumeration of all games."""

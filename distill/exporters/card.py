@@ -69,7 +69,7 @@ _TOP1 = {
     "top1_unseen": "the same, on boards outside its training table",
     "top1_first_19": "the same, on the first 19 rows of each game",
 }
-_LEFT_OUT = (*_TOP1, "by_ply", "kind", "out", "plan", "prepared", "export", "restart")
+_LEFT_OUT = (*_TOP1, "by_ply", "kind", "out", "schedule.plan", "prepared", "export", "restart")
 """Facts of a run that stand elsewhere on the card, or say nothing about the network."""
 _MOST_FOLDERS = 3
 """The most folders of games that are listed one by one."""
@@ -99,7 +99,8 @@ class Results:
         """The results in a run's settings and metrics, by name; values of other types count as unknown."""
         # Settings that were not used are no information.
         training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
-        folders, out, rows, seed = (run.get(name) for name in ("data", "out", "validation_rows_from", "seed"))
+        folders, out, rows = (run.get(name) for name in ("data", "out", "validation_rows_from"))
+        seed = run.get("learning.seed", run.get("seed"))  # of a training, or of another run
         if isinstance(folders, list) and len(folders) > _MOST_FOLDERS:
             training["data"] = f"{len(folders)} folders, {folders[0]} to {folders[-1]}"
         place = Path(out if isinstance(out, str) else "")

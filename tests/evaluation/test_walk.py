@@ -210,7 +210,7 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(tm
         whole = (tmp_path / name).read_bytes()
         for damaged in (b"", whole[:-1], (tmp_path / "moves-00.npy").read_bytes()):
             (tmp_path / name).write_bytes(damaged)
-            assert command.main(["pillar", *flags]) == 1
+            assert command.main(["pillar", *flags, "--most-stones", "5"]) == 1
             assert f"{name}: damaged; restore it" in capsys.readouterr().err
         (tmp_path / name).write_bytes(whole)
     assert state(tmp_path) | {"_run.json": ""} == before | {"_run.json": ""}  # the record is that of an unfinished walk

@@ -79,7 +79,7 @@ UNREADABLE = {
     "4 4 (5 3)": "Cannot read “3)” as the number of move 5.",
     "4!!!": "Cannot read “!”: move 2 is not a column from 1 to 7.",
     "4 (4": "Cannot read “(”: move 2 is not a column from 1 to 7.",
-    "4 " * 5001: "The text has 10002 characters; a game has at most 42 moves.",
+    "4 " * 5001: "The text has 10,002 characters; a game has at most 42 moves.",
     "4444444": "Move 7 falls into column 4, which is full.",
     "12121212": "Move 8 comes after the end of the game.",
     "https://example.org/game": "This link has no game after a “#”.",
