@@ -110,9 +110,13 @@ def _over(settings: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, A
 
 
 def _as_path(value: Any) -> Any:
-    if "://" in str(value):
+    if not isinstance(value, str):
+        return value
+    if "://" in value:
         raise ValueError("must be a path on this machine, not a URL")
-    return Path(value) if isinstance(value, str) else value
+    if not value.strip():  # an empty variable of the shell would be the current folder
+        raise ValueError("must be a path")
+    return Path(value)
 
 
 Config = TypeVar("Config", bound=Settings)

@@ -38,7 +38,9 @@ generate --simulations 0 -> --simulations 0
 generate --set search.mcts_solver=on --simulations 250001 -> simulations 250001 must be at most 250,000 with mcts_solver
 generate --workers 0 -> --workers 0
 generate --noise-fraction 1.5 -> --noise-fraction 1.5
-generate --out ' ' -> --out
+generate --out ' ' -> --out   must be a name or a path
+evaluate random --out '' -> --out  must be a path
+prepare --data data '' -> --data data  must be a path
 generate --opening-moves 8 1 -> --opening-moves 8 1
 generate --opening-moves 0 31 -> --opening-moves 0 31
 generate --seed -1 -> --seed -1
