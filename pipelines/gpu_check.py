@@ -1,78 +1,196 @@
-"""Check training on an accelerator: speed, memory, and whether the losses are those of the CPU. Under 5 minutes.
+"""Fifteen minutes of an accelerator: check training on it, learn from random weights on it, then improve a network.
 
-    python -m experiments.large.boards --data data/reference/labels-200 --most 200000 --out boards.npz  # needs PyArrow
-    python pipelines/gpu_check.py --data boards.npz            # needs JAX, Keras, NumPy, joblib, portalocker, pydantic
+    python pipelines/gpu_check.py --prepare gpu-data                     # where PyArrow is: boards.npz and graded.npz
+    python pipelines/gpu_check.py --data gpu-data --out gpu-out          # needs JAX, Keras, NumPy and no network access
+    python pipelines/gpu_check.py --data gpu-data --out gpu-out --parts rounds -- -m experiments.large.rounds ...
 
-In: packed boards as `.npz` (or a folder of them, where PyArrow is installed). Every network takes the same first steps
-here and, in another process, on the CPU; then its speed is measured. Out: a table, and as the last line one JSON
-object. Exit 1 if the losses differ by more than TOLERANCE.
+Parts, in this order; each runs in a process of its own, for at most its seconds:
+
+    speed    every network takes the same first steps here and on the CPU, then its speed is measured: `speed.json`
+    minutes  self-play from random weights (`experiments/large/minutes.py`): `minutes/`
+    rounds   the Python command after `--`, for the rest of `--seconds`; `{out}` and `{data}` in it name the folders
+
+Every part writes its files while it runs, so what was complete is there whenever the machine is taken away.
+`report.json` names the parts, their seconds and their results; the last line is the same JSON object. Exit 1 if a part
+failed, or if the losses differ by more than TOLERANCE.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import importlib.machinery
 import json
 import os
 import subprocess
 import sys
 import time
-import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
 if TYPE_CHECKING:
     from distill.datasets.batching import Examples
     from distill.training.step import TrainingModel
 
-ARCHS = ("cnn", "transformer", "pillar")
+PARTS = ("speed", "minutes", "rounds")
+ARCHS = ("cnn", "transformer", "pillar-lines", "pillar-large")
 COMPARED_STEPS, COMPARED_BATCH = 8, 256
 TOLERANCE = 0.02
 """Largest difference of the mean loss, as a share of it: accelerators round the factors of float32 products."""
+GRACE = 20.0
+"""Seconds that a part has to end after its time."""
 
 
 def main() -> int:
+    words, command = sys.argv[1:], []
+    if "--" in words:
+        words, command = words[: words.index("--")], words[words.index("--") + 1 :]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=Path("data/reference/labels-200"), help="boards to train on")
-    parser.add_argument("--archs", nargs="+", default=ARCHS)
+    parser.add_argument("--prepare", type=Path, metavar="FOLDER", help="write the files that the parts need, and stop")
+    parser.add_argument("--boards", type=Path, default=Path("data/reference/labels-200"), help="what --prepare packs")
+    parser.add_argument("--data", type=Path, default=Path("gpu-data"), help="folder that --prepare wrote")
+    parser.add_argument("--out", type=Path, default=Path("gpu-out"))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--seconds", type=float, default=560, help="time for all parts together")
+    parser.add_argument("--speed-seconds", type=float, default=180, help="most time for the part `speed`")
+    parser.add_argument("--minutes-seconds", type=float, default=300, help="time for the part `minutes`")
+    parser.add_argument("--minutes-flags", default="", help="more flags of experiments.large.minutes, in one word")
+    parser.add_argument("--archs", nargs="+", default=ARCHS, help="networks whose speed is measured")
     parser.add_argument("--batch-size", type=int, default=4096, help="boards of a step whose speed is measured")
-    parser.add_argument("--seconds", type=float, default=15.0, help="how long each speed is measured")
-    parser.add_argument("--losses", action="store_true", help="print the first losses as JSON, and nothing else")
-    options = parser.parse_args()
-    began = time.monotonic()
-    if options.losses:
-        print(json.dumps({arch: first_loss(arch, boards(options.data)) for arch in options.archs}))
+    parser.add_argument("--measure", type=float, default=6.0, help="seconds for which each speed is measured")
+    parser.add_argument("--only", choices=("losses", "speed"), help=argparse.SUPPRESS)  # a process of a part
+    options = parser.parse_args(words)
+    if options.prepare:
+        return prepare(options.boards, options.prepare)
+    if options.only:
+        print(json.dumps(losses(options) if options.only == "losses" else speeds(options)), flush=True)
         return 0
-    words = [sys.executable, __file__, "--losses", "--data", str(options.data), "--archs", *options.archs]
-    on_cpu = subprocess.Popen(words, env=os.environ | {"JAX_PLATFORMS": "cpu"}, stdout=subprocess.PIPE, text=True)
-    examples, found = boards(options.data), {}
+    return run_parts(options, command)
+
+
+# Parts ----------------------------------------------------------------------------------------------------------------
+
+
+def prepare(source: Path, folder: Path) -> int:
+    """Write 200,000 labelled boards and the graded boards (dev half) as `.npz`; needs PyArrow."""
+    from experiments.large import boards as packing
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files = ["--out", str(folder / "boards.npz"), "--graded", str(folder / "graded.npz")]
+    packing.main(["--data", str(source), "--most", "200000", *files])
+    return 0
+
+
+def run_parts(options: argparse.Namespace, command: list[str]) -> int:
+    """Run the parts one after the other; a part that fails or is stopped does not stop the next."""
+    began = time.monotonic()
+    options.out.mkdir(parents=True, exist_ok=True)
+    report: dict[str, Any] = {}
+    for part in options.parts:
+        left = options.seconds - (time.monotonic() - began)
+        words, seconds = part_command(part, options, command, left)
+        if not words or left < 5:
+            continue
+        print(f"{time.monotonic() - began:.0f} s: {part}, for {seconds:.0f} s: {' '.join(words)}", flush=True)
+        started = time.monotonic()
+        status, last = run_until(words, seconds)
+        report[part] = {"status": status, "seconds": round(time.monotonic() - started, 1), "result": last}
+        (options.out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps(report))
+    differ = (report.get("speed", {}).get("result") or {}).get("differ")
+    return 1 if differ or any(part["status"] for part in report.values()) else 0
+
+
+def part_command(part: str, options: argparse.Namespace, command: list[str], left: float) -> tuple[list[str], float]:
+    """The Python command of a part, empty for none, and the seconds that it has."""
+    graded = options.data / "graded.npz"
+    if part == "speed":
+        flags = ["--data", str(options.data), "--out", str(options.out), "--batch-size", str(options.batch_size)]
+        flags += ["--measure", str(options.measure), "--archs", *options.archs]
+        return [__file__, "--only", "speed", *flags], min(left, options.speed_seconds)
+    if part == "minutes":
+        seconds = min(left - GRACE, options.minutes_seconds)
+        flags = ["--graded", str(graded), "--seconds", f"{seconds:.0f}", "--out", str(options.out / "minutes")]
+        return ["-m", "experiments.large.minutes", *flags, *options.minutes_flags.split()], seconds + GRACE
+    folders = {"{out}": str(options.out), "{data}": str(options.data)}
+    for name, folder in folders.items():
+        command = [word.replace(name, folder) for word in command]
+    return command, left
+
+
+def run_until(words: list[str], seconds: float) -> tuple[int, Any]:
+    """Run a Python command for at most so long; its status, and its last line if that is JSON."""
+    deadline = time.monotonic() + seconds
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    process = subprocess.Popen([sys.executable, "-u", *words], env=environment, stdout=subprocess.PIPE, text=True)
+    stopper = subprocess.Popen(
+        [sys.executable, "-c", f"import os, signal, time; time.sleep({seconds}); os.kill({process.pid}, signal.SIGTERM)"
+         f"; time.sleep({GRACE}); os.kill({process.pid}, signal.SIGKILL)"], stderr=subprocess.DEVNULL
+    )  # fmt: skip
+    last = ""
+    assert process.stdout
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        last = line.strip() or last
+    status = process.wait()
+    stopper.kill()
+    stopper.wait()
+    if time.monotonic() > deadline:
+        print(f"stopped after its {seconds:.0f} s", flush=True)
+    try:
+        return status, json.loads(last)
+    except ValueError:
+        return status, last
+
+
+# Speed ----------------------------------------------------------------------------------------------------------------
+
+
+def losses(options: argparse.Namespace) -> dict[str, float]:
+    """The mean loss of each network's first steps."""
+    examples = boards(options.data / "boards.npz")
+    return {arch: first_loss(arch, examples) for arch in options.archs}
+
+
+def speeds(options: argparse.Namespace) -> dict[str, Any]:
+    """Loss and speed of each network here, and its loss on the CPU, which another process computes; in `speed.json`."""
     import jax
 
-    device = jax.devices()[0]
-    print(f"{device.device_kind} ({device.platform}), JAX {jax.__version__}, {len(examples):,} boards", flush=True)
-    for arch in options.archs:
-        here = {"loss": first_loss(arch, examples)}
-        found[arch] = here | speed(arch, examples, options.batch_size, options.seconds)
-        print(f"{arch}: {found[arch]}", flush=True)
-    expected, _ = on_cpu.communicate()
+    began = time.monotonic()
+    words = [sys.executable, __file__, "--only", "losses", "--data", str(options.data), "--archs", *options.archs]
+    on_cpu = subprocess.Popen(words, env=os.environ | {"JAX_PLATFORMS": "cpu"}, stdout=subprocess.PIPE, text=True)
+    try:
+        examples = boards(options.data / "boards.npz")
+        device = jax.devices()[0]
+        about = {"device": device.device_kind, "platform": device.platform, "jax": jax.__version__}
+        print(f"{device.device_kind} ({device.platform}), JAX {jax.__version__}, {len(examples):,} boards", flush=True)
+        networks: dict[str, Any] = {}
+        result = about | {"networks": networks, "differ": []}
+        for arch in options.archs:
+            loss = first_loss(arch, examples)
+            networks[arch] = {"loss": loss} | speed(arch, examples, options.batch_size, options.measure)
+            print(f"{time.monotonic() - began:.0f} s: {arch}: {networks[arch]}", flush=True)
+            (options.out / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
+        expected, _ = on_cpu.communicate()
+    finally:
+        on_cpu.kill()
     if on_cpu.returncode:
-        return 1
+        raise SystemExit("the process that computes the losses on the CPU failed")
     print(f"\n{'':12} {'boards/s':>12} {'loss':>9} {'on the CPU':>11} {'peak memory':>12}")
     for arch, loss in json.loads(expected).items():
-        here = found[arch]
-        here["loss_on_cpu"], memory = loss, here["peak_memory_mb"]
+        measured = networks[arch]
+        measured["loss_on_cpu"], memory = loss, measured["peak_memory_mb"]
         shown = "unknown" if memory is None else f"{memory:,} MB"
-        print(f"{arch:12} {here['boards_per_s']:12,} {here['loss']:9.5f} {loss:11.5f} {shown:>12}")
-    wrong = [arch for arch, here in found.items() if abs(here["loss"] / here["loss_on_cpu"] - 1) > TOLERANCE]
-    about = {"device": device.device_kind, "platform": device.platform, "jax": jax.__version__}
-    print(json.dumps(about | {"seconds": round(time.monotonic() - began), "networks": found, "differ": wrong}))
-    return 1 if wrong else 0
+        print(f"{arch:12} {measured['boards_per_s']:12,} {measured['loss']:9.5f} {loss:11.5f} {shown:>12}")
+    result["differ"] = [
+        arch for arch, each in networks.items() if abs(each["loss"] / each["loss_on_cpu"] - 1) > TOLERANCE
+    ]
+    (options.out / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
+    return result
 
 
 def boards(path: Path) -> Examples:
@@ -106,7 +224,7 @@ def compiled(arch: str, batch_size: int) -> TrainingModel:
     from distill.training import step
     from distill.training.recipe import Recipe, Targets
 
-    optimizer = "muon" if arch == "pillar" else "adamw"
+    optimizer = "muon" if arch.startswith("pillar") else "adamw"
     recipe = Recipe(batch_size=batch_size, targets=Targets(value_target="blend"), optimizer=optimizer)
     step.make_repeatable(0)
     return step.compiled(fast_copy(networks.build(arch, True)), recipe)
@@ -143,68 +261,5 @@ def speed(arch: str, examples: Examples, batch_size: int, seconds: float) -> dic
     }
 
 
-def stand_in_for_optree() -> None:
-    """Without optree, which Keras needs for nested structures, give it the few functions that it calls."""
-    with contextlib.suppress(ImportError):
-        import optree  # noqa: F401
-
-        return
-
-    def parts(tree: Any, is_leaf: Any) -> tuple[list[Any], Any, list[Any]] | None:
-        """Children, the function that puts them together, and their keys; None for a leaf."""
-        if is_leaf and is_leaf(tree):
-            return None
-        if type(tree) in registered:
-            children, about, *_ = tree.tree_flatten()
-            return list(children), lambda new: type(tree).tree_unflatten(about, new), [*range(len(children))]
-        if isinstance(tree, dict):
-            keys = sorted(tree)
-            return [tree[key] for key in keys], lambda new: type(tree)(zip(keys, new, strict=True)), keys
-        if isinstance(tree, list | tuple):
-            named = hasattr(tree, "_fields")
-            return [*tree], lambda new: type(tree)(*new) if named else type(tree)(new), [*range(len(tree))]
-        return None
-
-    def flatten(tree: Any, is_leaf: Any = None, **_: Any) -> tuple[list[Any], types.SimpleNamespace]:
-        _, leaves, spec = with_path(tree, is_leaf)
-        return leaves, spec
-
-    def with_path(tree: Any, is_leaf: Any = None, **_: Any) -> tuple[list[Any], list[Any], types.SimpleNamespace]:
-        found = parts(tree, is_leaf)
-        if not found:
-            return [()], [tree], types.SimpleNamespace(num_nodes=1, num_leaves=1, build=next)
-        below = [with_path(child, is_leaf) for child in found[0]]
-        paths = [(key, *path) for key, each in zip(found[2], below, strict=True) for path in each[0]]
-        leaves = [leaf for each in below for leaf in each[1]]
-        nodes = 1 + sum(each[2].num_nodes for each in below)
-
-        def build(left: Any) -> Any:
-            return found[1]([each[2].build(left) for each in below])
-
-        return paths, leaves, types.SimpleNamespace(num_nodes=nodes, num_leaves=len(leaves), build=build)
-
-    def mapped(function: Any, tree: Any, *others: Any, is_leaf: Any = None, **_: Any) -> Any:
-        found = parts(tree, is_leaf)
-        if not found:
-            return function(tree, *others)
-        below = [parts(other, None) for other in others]
-        if any(each is None or each[2] != found[2] for each in below):
-            raise ValueError("the structures differ")
-        return found[1]([mapped(function, *each, is_leaf=is_leaf) for each in
-                         zip(found[0], *(each[0] for each in below if each), strict=True)])  # fmt: skip
-
-    registered: set[type] = set()
-    module: Any = types.ModuleType("optree")
-    module.utils = types.ModuleType("optree.utils")
-    module.__path__, module.__spec__ = [], importlib.machinery.ModuleSpec("optree", None)
-    module.register_pytree_node_class = lambda cls, **_: registered.add(cls) or cls
-    module.tree_is_leaf = lambda tree, is_leaf=None, **_: parts(tree, is_leaf) is None
-    module.tree_flatten, module.tree_flatten_with_path, module.tree_map = flatten, with_path, mapped
-    module.tree_unflatten = lambda spec, leaves: spec.build(iter(leaves))
-    module.tree_paths = lambda tree, **_: with_path(tree)[0]
-    sys.modules |= {"optree": module, "optree.utils": module.utils}
-
-
 if __name__ == "__main__":
-    stand_in_for_optree()
     raise SystemExit(main())

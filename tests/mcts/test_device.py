@@ -1,0 +1,148 @@
+"""The search on a device grows the textbook's trees: the same visits, labels, values and proofs, node for node.
+
+For 1,000 positions: DEVICE_POSITIONS=1000 python -m pytest tests/mcts/test_device.py -k textbook
+"""
+
+import os
+
+import numpy as np
+import pytest
+from helpers import low
+from puct_helpers import one_answer
+
+from distill.game.encoding import bitboards_of, boards
+from distill.game.rules import COLUMNS, EMPTY, Position, is_over, legal_columns, next_position, parse_board
+from distill.mcts.puct import PuctSettings
+from distill.mcts.reference_puct import expand, gumbel_scores, mix_noise, search, simulate
+
+jax = pytest.importorskip("jax", reason="the extra jax is not installed")
+
+POSITIONS = int(os.environ.get("DEVICE_POSITIONS", "48"))
+
+
+def hashed(word):
+    """`puct_helpers.hashed` in JAX."""
+    word = (word ^ (word >> 31)) * np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> 29)) * np.uint64(0xBF58476D1CE4E5B9)
+    return ((word ^ (word >> 32)) & np.uint64(2**53 - 1)).astype(np.float64) / 2**53
+
+
+def answers(_weights, current, mask):
+    """`puct_helpers.one_answer` in JAX."""
+    word = current * np.uint64(3) + mask * np.uint64(5)
+    shifts = np.arange(0, 1000 * COLUMNS, 1000).astype(np.uint64)
+    return 3 * hashed(word[:, None] + shifts), 1.6 * hashed(word + np.uint64(1)) - 0.8
+
+
+def played(count):
+    """Positions with 0 to 35 stones after random moves, none of them over."""
+    random = np.random.default_rng(7)
+    positions = []
+    while len(positions) < count:
+        position = EMPTY
+        for _ in range(len(positions) * 36 // count):
+            after = next_position(position, int(random.choice(legal_columns(position))))
+            position = position if is_over(after) else after
+        positions.append(position)
+    return positions
+
+
+def on_device(positions, settings, *others, inner=0):
+    from distill.mcts.device import DeviceSearch
+
+    with jax.enable_x64(True):
+        run = jax.jit(DeviceSearch(evaluate=answers, settings=settings, lanes=len(positions), inner=inner))
+        return type(found := run(*bitboards_of(positions), None, *others))(*map(np.asarray, found))
+
+
+def textbook(position, settings):
+    zeros = [0.0] * COLUMNS
+    return search(position, zeros, zeros, [0.0, 0.0], settings, lambda leaf: one_answer(leaf.current, leaf.mask))
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"exploration": 1.0, "discount": 0.98},
+        {"rule": "growing", "exploration": 2.5, "fpu_reduction": None},
+    ],
+    ids=["constant", "growing"],
+)
+def test_the_textbook_finds_the_same(chosen):
+    settings = PuctSettings(simulations=64, noise_fraction=0.0, sampling_plies=0, **chosen)
+    positions = played(POSITIONS)
+    labels = on_device(positions, settings)
+    for lane, position in enumerate(positions):
+        expected = textbook(position, settings)
+        assert labels.visits[lane, 0].tolist() == expected.visits, position
+        assert labels.label[lane, 0] == expected.label
+        np.testing.assert_allclose(labels.value[lane, 0], expected.value, atol=1e-6)
+    assert 0 < labels.proven[:, 0].mean() < 1
+
+
+def test_nodes_below_the_root_have_the_visits_of_the_textbooks_tree():
+    settings = PuctSettings(simulations=64, exploration=1.0, discount=0.98, noise_fraction=0.0)
+    positions = played(12)
+    labels = on_device(positions, settings, inner=6)
+    for lane, position in enumerate(positions):
+        ask = lambda leaf: one_answer(leaf.current, leaf.mask)  # noqa: E731
+        root = expand(position, ask, settings, is_root=True)
+        for _ in range(settings.simulations):
+            simulate(root, settings, ask)
+        nodes, todo = {}, [root]
+        while todo:
+            node = todo.pop()
+            nodes[node.position] = node
+            todo += [child for child in node.children if child]
+        for inner in range(1, 7):
+            if not labels.reached[lane, inner]:
+                continue
+            node = nodes[Position(int(labels.current[lane, inner]), int(labels.mask[lane, inner]))]
+            assert labels.reached[lane, inner] == sum(node.visits)
+            if not labels.proven[lane, inner]:
+                assert labels.visits[lane, inner].tolist() == node.visits
+
+
+def test_noise_fewer_simulations_and_the_improved_policy_are_those_of_the_textbook():
+    settings = PuctSettings(simulations=40, exploration=1.0, discount=0.98)
+    positions = played(8)
+    gamma = np.random.default_rng(1).exponential(size=(8, COLUMNS))
+    labels = on_device(positions, settings, np.int32(24), gamma, 0.25)
+    for lane, position in enumerate(positions):
+        ask = lambda leaf: one_answer(leaf.current, leaf.mask)  # noqa: E731
+        root = expand(position, ask, settings, is_root=True)
+        mix_noise(root, gamma[lane].tolist(), 0.25)
+        for _ in range(24):
+            simulate(root, settings, ask)
+        if not labels.proven[lane, 0]:
+            assert labels.visits[lane, 0].tolist() == root.visits
+            root.priors = expand(position, ask, settings, is_root=True).priors  # without noise, as a Gumbel root
+            odds = {column: np.exp(score) for column, score in gumbel_scores(root, [0.0] * COLUMNS).items()}
+            expected = [odds.get(column, 0) / sum(odds.values()) for column in range(COLUMNS)]
+            np.testing.assert_allclose(labels.policy[lane, 0], expected, atol=1e-6)
+
+
+def test_takes_a_win_and_blocks_a_threat():
+    win = parse_board(
+        low("""
+        O O . . . . .
+        X X X . . . O
+    """)
+    )
+    threat = parse_board(
+        low("""
+        X . . . . . .
+        X O O O . . X
+    """)
+    )
+    labels = on_device([win, threat], PuctSettings(simulations=16))
+    assert labels.label[:, 0].tolist() == [3, 4]
+    assert labels.proven[0, 0]
+
+
+def test_boards_are_those_of_the_encoding():
+    from distill.mcts import device
+
+    current, mask = bitboards_of(played(20))
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(device.boards_of(current, mask), boards(current, mask))
