@@ -60,7 +60,6 @@ def scalar_choice(rows: Any, base: Any, weights: Any, weight_base: Any, order: A
 def searching(simulate: Any, lanes: int = uct.LANES) -> Timed:
     """Whole searches, in this number of lanes."""
     trees = uct_simulation.new_trees(lanes, uct.UctSettings(simulations=SIMULATIONS))
-    live = np.arange(lanes)
 
     def run(moves: str) -> float:
         position, random = from_moves(moves), np.random.default_rng(1)
@@ -70,7 +69,7 @@ def searching(simulate: Any, lanes: int = uct.LANES) -> Timed:
             trees.order[lane * SLOTS : lane * SLOTS + 7] = uct_simulation.UNVISITED + random.permutation(7)
             trees.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = 0.75 + 1.75 * random.dirichlet(np.ones(7))
         began = time.perf_counter()
-        simulate(trees, live, lanes)
+        simulate(trees, lanes)
         return (time.perf_counter() - began) / (lanes * SIMULATIONS) * 1e9
 
     return run
@@ -80,7 +79,6 @@ def rolling_out(simulate: Any, roll_out: Any) -> Timed:
     """Repeats the rollouts of the leaves that a search ends at."""
     lanes, repeats = uct.LANES, 2000
     trees = uct_simulation.new_trees(lanes, uct.UctSettings(simulations=1000))
-    live = np.arange(lanes)
     scratch = rollout.new_rollouts(lanes)
 
     @numba.njit(nogil=True)
@@ -97,7 +95,7 @@ def rolling_out(simulate: Any, roll_out: Any) -> Timed:
             current, mask = np.uint64(position.current), np.uint64(position.mask)
             uct_simulation.set_root(trees, lane, current, mask, np.uint64(lane))
             trees.order[lane * SLOTS : lane * SLOTS + 7] = uct_simulation.UNVISITED + np.arange(7)
-        simulate(trees, live, lanes)
+        simulate(trees, lanes)
         own, other = trees.leaf_current.copy(), trees.leaf_current ^ trees.leaf_mask
         again(own, other, scratch, 1)
         began = time.perf_counter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import sys
 from collections.abc import Sequence
@@ -22,19 +21,16 @@ COMMANDS = (
 
 def commands() -> dict[str, str]:
     """Each command with the first line of its module's docstring; nothing is imported."""
-    return {name: _first_line(Path(__file__).with_name(f"{name}.py")) for name in COMMANDS}
-
-
-def _first_line(file: Path) -> str:
-    docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    return docstring.split("\n")[0]
+    folder = Path(__file__).parent
+    sources = {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in COMMANDS}
+    return {name: source.split("\n")[0].strip('"') for name, source in sources.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    name, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    own = arguments is None
-    return boundary.guarded(partial(_run, name, rest, own), f"distill {name}", rest, ends_process=own)
+    name, *words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    ends = arguments is None
+    return boundary.guarded(partial(_run, name, words, ends), f"distill {name}", words, ends_process=ends)
 
 
 def start(command: str) -> NoReturn:
@@ -43,11 +39,11 @@ def start(command: str) -> NoReturn:
     raise SystemExit(main())
 
 
-def _run(name: str, rest: list[str], own: bool) -> int:
-    """Run one command with the words of this process (`own`) or of a caller."""
+def _run(name: str, words: list[str], ends_process: bool) -> int:
+    """Run one command."""
     if name in ("-h", "--help"):
-        about = _first_line(Path(distill.__file__))
-        print(f"{about}\n\nusage: distill COMMAND [flags]      distill COMMAND --help lists the flags\n")
+        print(f"{(distill.__doc__ or '').splitlines()[0]}\n")
+        print("usage: distill COMMAND [flags]      distill COMMAND --help lists the flags\n")
         print("\n".join(f"  {command:<10} {line}" for command, line in commands().items()))
         return 0
     if name == "--version":
@@ -57,9 +53,9 @@ def _run(name: str, rest: list[str], own: bool) -> int:
         print(f"distill: no command {name!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
     module = importlib.import_module(f"distill.{name}")
-    if own:
-        sys.argv[1:] = rest
-    return int(module.main(None if own else rest))
+    if ends_process:
+        sys.argv[1:] = words
+    return int(module.main(None if ends_process else words))
 
 
 if __name__ == "__main__":

@@ -89,15 +89,15 @@ def run(config: ArenaConfig) -> str:
 def _play(config: ArenaConfig) -> tuple[str, dict[str, Any]]:
     """Play and print the tables; returns a line on the best player, and what the record holds."""
     players = [names.make(name, config.workers) for name in config.players]
-    found, tables = tournament.meet(players, config.openings(), config.seed)
+    outcome, tables = tournament.meet(players, config.openings(), config.seed)
     origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
-    print(f"{tables}\n{found.games} games, {found.distinct_games} of them distinct, from {origin}")
+    print(f"{tables}\n{outcome.games} games, {outcome.distinct_games} of them distinct, from {origin}")
     # Deterministic players repeat games; an interval that counts each of them would look better than it is.
-    if 10 * found.distinct_games < 9 * found.games:
+    if 10 * outcome.distinct_games < 9 * outcome.games:
         print("many games are the same, so the intervals, which assume independent games, are too narrow")
-    best = found.standings[0]
-    result = {"networks": names.evaluated(config.players)} | dataclasses.asdict(found)
+    best = outcome.standings[0]
+    result = {"networks": names.evaluated(config.players)} | dataclasses.asdict(outcome)
     return f"{best.player} is first with {tournament.percent(best.score)} of the points", result
 
 
-main = cli.Command("arena", ArenaConfig, run, PRESETS, resumes=False)
+main = cli.Command("arena", ArenaConfig, run, PRESETS)

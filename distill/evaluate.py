@@ -18,7 +18,7 @@ if __name__ == "__main__":
 
 import os.path
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -95,37 +95,28 @@ def _is_data(name: str) -> bool:
 
 
 def run(config: EvaluateConfig) -> str:
-    """Grade players, print the tables, write the report; the last line says where it is."""
+    """Grade players, print the tables, replace the report; the last line says where it is."""
     metrics: dict[str, Any] = {}
-    page, last = ["# How good every move is"], list[str]()
-    # What is wrong must show before hours of grading.
-    with _opened(config):
-        pass
+    page, settings = ["# How good every move is"], as_json(config)
     of_games = [Path(name) for name in config.players if _is_data(name)]
-    for folder in of_games:
-        reader.verify([reader.open_run(folder)])
-    with making.on_cluster(config.cluster) if config.cluster else nullcontext() as cluster:
-        made = (name for name in config.players if Path(name) not in of_games)
-        players = [names.make(name, config.workers, cluster=cluster) for name in made]
+    with (
+        run_folder.opened(
+            config.out, "evaluation", settings, settings=settings, files=FILES, restart=True, wait=True
+        ) as record,
+        making.on_cluster(config.cluster) if config.cluster else nullcontext() as cluster,
+    ):
+        # What is wrong must show before hours of grading.
+        reader.verify(map(reader.open_run, of_games))
+        others = [name for name in config.players if Path(name) not in of_games]
+        players = [names.make(name, config.workers, cluster=cluster) for name in others]
         metrics["networks"] = names.evaluated([player.name for player in players])
         summaries, line = _grade_players(config, players, metrics, page)
-        last.append(line)
-        for folder in of_games:
-            last.append(_compare_labels(folder, players, metrics, page))
-    with _opened(config) as record:  # only now, so that several evaluations can share a folder
+        last = [line, *(_compare_labels(folder, players, metrics, page) for folder in of_games)]
         record.begin()
         report.plot(config.out / "by_set.png", summaries)
         write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
         record.finish(report.plain(metrics))
     return f"{' · '.join(last)} · {config.out / 'report.md'}"
-
-
-def _opened(config: EvaluateConfig) -> AbstractContextManager[run_folder.Run]:
-    """Hold the folder; a new evaluation replaces an older one."""
-    settings = as_json(config)
-    return run_folder.opened(
-        config.out, "evaluation", settings, settings=settings, files=FILES, restart=True, wait=True
-    )
 
 
 def _grade_players(
@@ -134,23 +125,23 @@ def _grade_players(
     """Add the players' grades to the metrics and the page; returns the grades and a line on the best player."""
     boards = grading.read_boards(config.benchmark, config.half, config.sets, config.boards, config.seed)
     graded = [grading.grade_aloud(player, boards, config.seed) for player in players]
-    found = [
+    summaries = [
         grading.summarise(player, boards, grades, config.seed) for player, grades in zip(players, graded, strict=True)
     ]
     pairs = {
         f"{one.name} − {other.name}": grading.compare(boards, one, other) for one, other in combinations(graded, 2)
     }
     metrics["benchmark"] = {"half": config.half, "boards": len(boards), "sets": boards.sets}
-    metrics["players"] = {one.name: one for one in found}
+    metrics["players"] = {one.name: one for one in summaries}
     metrics["paired_differences"] = pairs
-    print(f"{report.headline(found)}\n\n{report.by_set(found, 'outcome')}\n")
+    print(f"{report.headline(summaries)}\n\n{report.by_set(summaries, 'outcome')}\n")
     page.append(f"Benchmark: {len(boards):,} boards of the {config.half} half.")
-    page += report.of_players(found, pairs)
+    page += report.of_players(summaries, pairs)
     # The last line names the best player on the first headline set that was graded.
-    main = report.headline_sets(found)[0]
-    best = max(found, key=lambda one: one.sets[main]["optimal"].mean)
+    main = report.headline_sets(summaries)[0]
+    best = max(summaries, key=lambda one: one.sets[main]["optimal"].mean)
     optimal, outcome = (report.percent(best.sets[main][metric]) for metric in ("optimal", "outcome"))
-    return found, f"{best.name} is best on {main}: {optimal} % optimal, {outcome} % outcome"
+    return summaries, f"{best.name} is best on {main}: {optimal} % optimal, {outcome} % outcome"
 
 
 def _compare_labels(folder: Path, players: Sequence[Player], metrics: dict[str, Any], page: list[str]) -> str:
@@ -165,4 +156,4 @@ def _compare_labels(folder: Path, players: Sequence[Player], metrics: dict[str, 
     return f"labels of {folder}: {best} {report.percent(top1[best]['all'])} % top-1"
 
 
-main = cli.Command("evaluate", EvaluateConfig, run, PRESETS, resumes=False)
+main = cli.Command("evaluate", EvaluateConfig, run, PRESETS)

@@ -86,23 +86,24 @@ def run(config: ExportConfig) -> str:
         if config.out is None and _ships(model, network):
             raise UserError(f"{model} ships with distill and is not overwritten; --out says where its export goes")
     networks.start_backend(aloud=True)
-    from distill.exporters import comparison, publish, quantized
-    from distill.exporters.card import Results
+    from distill.exporters import card, comparison, publish, quantized
     from distill.networks import saved
 
     cores = [saved.load_core(file) for file in files]  # all of them, before anything is written
     lines = []
     for network, core in zip(files, cores, strict=True):
         folder = config.out or network.parent
-        results = Results.read(network.parent) if network.name == finding.BEST else Results.of({})
+        results = card.read_results(network.parent) if network.name == finding.BEST else card.results({})
         with run_folder.locked(folder):
             written = publish.publish(core, folder, results, config.others, network)
-        worst = max(found.difference for found in written.values() if not found.losses)
+        worst = max(checked.difference for checked in written.values() if not checked.losses)
         lines.append(
             f"{folder / finding.PUBLISHED}: {', '.join(written)}; largest difference from the network {worst:.1e} "
             f"({comparison.MEASURE})"
         )
-        lines += [f"{name} loses {quantized.in_words(found.losses)}" for name, found in written.items() if found.losses]
+        lines += [
+            f"{name} loses {quantized.in_words(checked.losses)}" for name, checked in written.items() if checked.losses
+        ]
     return "\n".join(lines)
 
 
@@ -124,4 +125,4 @@ def _ships(model: str, network: Path) -> bool:
     return shipped is not None and by_name and network.resolve().is_relative_to(shipped.resolve())
 
 
-main = cli.Command("export", ExportConfig, run, PRESETS, resumes=False)
+main = cli.Command("export", ExportConfig, run, PRESETS)

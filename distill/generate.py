@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field
+from tqdm import tqdm
 
-from distill.common import Progress, cli, duration, say
-from distill.common.executors import Workers
+from distill.common import Progress, cli, say
 from distill.common.settings import CommandLine, NameOrPath, build
-from distill.common.storage import Folder, Storage, storage_of
-from distill.games import making, playing, reader, runs, shards
+from distill.common.storage import Folder, storage_of
+from distill.games import making, reader, runs, shards
 from distill.games.runs import RunSettings
-from distill.games.schema import Shard
 from distill.mcts import compiling
 
 PRESETS: cli.Presets = {
@@ -86,32 +85,27 @@ def run(config: GenerateConfig) -> str:
         plan = shards.plan(folder, config, config.games, identity)
         if plan.finished and folder.result:
             return f"finished before: {plan.games:,} games, {folder.result['rows']:,} rows in {storage}"
-        if plugin := runs.plugin_of(config):
-            playing.try_labeller(plugin.load(), plugin.spec)
-        else:
+        for line in plan.damaged:
+            say(f"rebuilding: {line}")
+        if config.labeller is None:
             compiling.prepare("uct")
-        # The workers start before anything is deleted.
-        with making.workers_of(config.workers, len(plan.todo), config.cluster) as workers:
-            for line in plan.damaged:
-                say(f"rebuilding: {line}")
-            folder.begin()
-            made = _make(config, plan, storage, workers)
-        result = shards.finish(folder, identity, [*plan.done, *made], plan.games)
+        done, simulations = list(plan.done), 0
+        with (
+            making.workers_of(config.workers, len(plan.todo), config.cluster) as workers,
+            Progress(plan.games, "games", done=sum(shard.games for shard in done)) as progress,
+        ):
+            for shard, content in making.make(workers, config, identity, plan.todo):
+                if not simulations:
+                    folder.begin()  # only now that workers and labeller work: --restart deletes the old run
+                storage.write(shard.name, content)
+                done.append(shard)
+                simulations += shard.simulations
+                speed = f"{simulations / (time.perf_counter() - began) / 1e6:.2f} M simulations/s"
+                progress.advance(shard.games, speed)
+        result = shards.finish(folder, identity, done, plan.games)
     seconds = time.perf_counter() - began
-    speed = f"{sum(shard.simulations for shard in made) / seconds / 1e6:.2f} M simulations/s"
-    return f"{result['games']:,} games, {result['rows']:,} rows in {storage} ({duration(seconds)}, {speed})"
-
-
-def _make(config: GenerateConfig, plan: shards.Plan, storage: Storage, workers: Workers) -> list[Shard]:
-    """The missing shards, with a progress bar."""
-    made = list[Shard]()
-    began, done = time.perf_counter(), sum(shard.games for shard in plan.done)
-    with Progress(plan.games, "games", done=done) as progress:
-        for shard in making.make(workers, runs.settings_of(config), plan.todo, storage):
-            made.append(shard)
-            rate = sum(shard.simulations for shard in made) / (time.perf_counter() - began) / 1e6
-            progress.advance(shard.games, f"{rate:.2f} M simulations/s")
-    return made
+    speed = f"{simulations / seconds / 1e6:.2f} M simulations/s"
+    return f"{result['games']:,} games, {result['rows']:,} rows in {storage} ({tqdm.format_interval(seconds)}, {speed})"
 
 
 main = cli.Command("generate", GenerateConfig, run, PRESETS)

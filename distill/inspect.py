@@ -18,17 +18,17 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("inspect")
 
+import fnmatch
 import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 from pydantic import Field
 
 from distill.common import Progress, UserError, cli, cores, provenance, run_folder
 from distill.common.settings import CommandLine, NameOrPath, Seed, Settings
-from distill.common.storage import Folder, storage_of
+from distill.common.storage import storage_of
 from distill.common.tables import table
 from distill.evaluation import labels
 from distill.evaluation.report import percent
@@ -57,73 +57,58 @@ class InspectConfig(Settings):
 
 PRESETS = {"smoke": cli.smoke(places=(str(cli.SMOKE_DATA / "games"),), labels=20)}
 
-COLUMNS = ("game_id", "ply", "current", "mask", "label", "outcome")
-"""The columns that are counted: 27 bytes a row."""
-
 
 def run(config: InspectConfig) -> str:
     """Check each place and print its table; returns the line that says how much is sound, or raises UserError."""
-    began, files, rows, wrong, repairs = time.perf_counter(), 0, 0, 0, []
+    began, files, rows, wrong = time.perf_counter(), 0, 0, 0
     for place in config.places:
         storage, before, parts = storage_of(place), wrong, list[reader.Columns]()
         metadata: Mapping[str, Any] = {}
-        with Progress(sum(map(schema.is_shard, storage.names())), "shards") as progress:
+        with Progress(len(fnmatch.filter(storage.names(), inspection.SHARDS)), "shards") as progress:
             for inspected in inspection.inspect(storage):
                 violations = inspected.violations
                 wrong += len(violations)
                 for violation in violations[: config.lines]:
                     print(f"{place}/{violation}")
-                if more := len(violations) - len(violations[: config.lines]):
+                if more := len(violations[config.lines :] if config.lines else ()):
                     print(f"{place}/{inspected.name}: and {more:,} more (--lines none prints all)")
                 rows += inspected.shard.rows if inspected.shard else 0
                 if inspected.name != run_folder.RECORD:
                     files += 1
                     progress.advance(1, f"{rows:,} rows, {wrong} violations")
                 if inspected.table is not None and not violations:
-                    metadata = inspected.metadata or {}
-                    parts.append(_columns(inspected.table, metadata))
-        if wrong > before:
-            local = storage.path if isinstance(storage, Folder) else None
-            command = reader.remake_command(local) if local else f"the command that made {place}"
-            repairs.append(f"to make again what is wrong: {command}")
-        elif parts:
-            columns = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
-            lines = _counts(columns, metadata) + _quality(columns, metadata, config)
+                    metadata = inspected.metadata
+                    parts.append(reader.columns_of(inspected.name, inspected.table, metadata))
+        if wrong == before and parts:
+            raw = reader.joined(parts)
+            lines = _counts(raw, metadata) + _quality(raw, metadata, config)
             print(f"{table((place, ''), lines)}\n")
     if wrong:
-        raise UserError(f"{wrong:,} violations in {rows:,} rows; {'; '.join(repairs)}")
+        todo = "delete the files that are wrong and start the command that wrote them again"
+        raise UserError(f"{wrong:,} violations in {rows:,} rows; {todo}")
     names, seconds = ", ".join(config.places), time.perf_counter() - began
     return f"{names}: {files:,} shards, {rows:,} rows, no violation ({seconds:.1f} s)"
 
 
-def _columns(rows: pa.Table, metadata: Mapping[str, Any]) -> reader.Columns:
-    """COLUMNS of a sound shard."""
-    if metadata.get("kind") == schema.PACKED:
-        columns = reader.unpacked(schema.arrays("shard", rows), int(metadata["first_game"]))
-        return {name: columns[name] for name in COLUMNS}
-    return schema.arrays("shard", rows.select(COLUMNS))
-
-
-def _counts(columns: reader.Columns, metadata: Mapping[str, Any]) -> list[list[str]]:
+def _counts(rows: reader.RawRows, metadata: Mapping[str, Any]) -> list[list[str]]:
     """Lines that count games, rows, distinct boards, rows by stones, and results."""
-    game, ply, outcome = columns["game_id"], columns["ply"], columns["outcome"]
-    current, mask, _ = rules.canonicalise(columns["current"], columns["mask"])
+    ply, outcome = rows.ply, rows.outcome
+    current, mask, _ = rules.canonicalise(rows.current, rows.mask)
     # A board and its mirror image are one; the sum of the two bitboards names a board.
     lines = [["rows", f"{len(ply):,}"], ["distinct boards, up to mirror", f"{len(np.unique(current + mask)):,}"]]
     for low, high in labels.BANDS:
         lines.append([f"rows with {low} to {high} stones", f"{((ply >= low) & (ply <= high)).sum():,}"])
     if metadata.get("kind") == schema.PACKED:
         return lines
-    last = np.flatnonzero(np.diff(game, append=-1))  # rows are sorted by game and ply
+    last = np.flatnonzero(np.diff(rows.game, append=-1))  # rows are sorted by game and ply
     of_first = np.where(ply[last] % 2, -outcome[last], outcome[last])
     results = (f"{(of_first == result).sum():,} {name}" for result, name in ((1, "wins"), (0, "draws"), (-1, "losses")))
     return [["games", f"{len(last):,}"], *lines, ["results of the first player", ", ".join(results)]]
 
 
-def _quality(columns: reader.Columns, metadata: Mapping[str, Any], config: InspectConfig) -> list[list[str]]:
+def _quality(rows: reader.RawRows, metadata: Mapping[str, Any], config: InspectConfig) -> list[list[str]]:
     """Lines on a sample of the labels: how good they are, and how often the teacher repeats itself."""
-    numbers = {name: columns[name] for name in COLUMNS if name != "game_id"}
-    rows = labels.sample(reader.RawRows(game=columns["game_id"], **numbers), config.labels, config.seed)
+    rows = labels.sample(rows, config.labels, config.seed)
     if not len(rows):
         return []
     lines = [["labels", f"not graded, because the solver is missing: {provenance.install_line('solver')}"]]
@@ -136,4 +121,4 @@ def _quality(columns: reader.Columns, metadata: Mapping[str, Any], config: Inspe
     return lines
 
 
-main = cli.Command("inspect", InspectConfig, run, PRESETS, resumes=False)
+main = cli.Command("inspect", InspectConfig, run, PRESETS)

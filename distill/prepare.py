@@ -91,10 +91,10 @@ def report(counts: dict[str, Any]) -> str:
         table(["", "training", "validation"], rows),
         f"removed from validation, as training has the board: {removed['boards']:,} boards, {removed['rows']:,} rows",
     ]
-    for name, found in counts["excluded"].items():
-        excluded = " and ".join(f"{number:,} {split} rows" for split, number in found["rows"].items())
-        lines.append(f"excluded by {name}: {excluded} on {found['boards_found']:,} of {found['boards']:,} boards")
+    for name, boards in counts["excluded"].items():
+        excluded = " and ".join(f"{number:,} {split} rows" for split, number in boards["rows"].items())
+        lines.append(f"excluded by {name}: {excluded} on {boards['boards_found']:,} of {boards['boards']:,} boards")
     return "\n".join(lines)
 
 
-main = cli.Command("prepare", PrepareConfig, run, PRESETS, resumes=False)
+main = cli.Command("prepare", PrepareConfig, run, PRESETS)

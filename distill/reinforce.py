@@ -56,8 +56,7 @@ def run(config: ReinforceConfig) -> str:
         if folder.result is not None:
             return identity.finished_line(out, _result(out, folder.result))
         networks.start_backend(aloud=True)
-        from distill.exporters import publish
-        from distill.exporters.card import Results
+        from distill.exporters import card, publish
         from distill.networks import saved
         from distill.training import step
 
@@ -78,7 +77,7 @@ def run(config: ReinforceConfig) -> str:
         }
         metrics = facts | reinforce.final_evaluation(saved.predict_with(core), config)
         publish.publish_if_possible(
-            core, out, Results.of({"trained by": "REINFORCE"} | by_path(as_json(config)) | facts)
+            core, out, card.results({"trained by": "REINFORCE"} | by_path(as_json(config)) | facts)
         )
         folder.finish(metrics | {"curve": state.curve})
         return _result(out, metrics)

@@ -17,23 +17,17 @@ if __name__ == "__main__":
 
 import errno
 import ipaddress
-import os
 import re
 import socket
-import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing import util as multiprocessing_util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from distill.common import UserError, cli, cores, plugins, provenance, say
+from distill.common import UserError, cli, cores, first_line, plugins, provenance, say
 from distill.common.settings import CommandLine, Settings
-from distill.mcts import cache, compiling
+from distill.mcts import compiling
 from distill.networks import finding
 
 if TYPE_CHECKING:
@@ -43,29 +37,24 @@ GRACE = 1
 """Seconds that requests in progress have to finish when the server stops."""
 
 
-def _is_address(text: str) -> bool:
+def _address(text: str) -> str:
     with suppress(ValueError):
-        return bool(ipaddress.ip_address(text))
-    return False
+        return str(ipaddress.ip_address(text) and text)
+    raise ValueError("must be an IP address, such as 127.0.0.1, 0.0.0.0 or ::1")
 
 
-def _check(holds: Callable[[str], Any], expected: str) -> AfterValidator:
-    """The check that `holds` is true for a text."""
-
+def _matching(pattern: str, expected: str) -> AfterValidator:
     def check(text: str) -> str:
-        if not holds(text):
+        if not re.fullmatch(pattern, text):
             raise ValueError(f"must be {expected}")
         return text
 
     return AfterValidator(check)
 
 
-Host = Annotated[str, _check(lambda text: not re.search("[:/]", text), "a name without scheme or port")]
-Origin = Annotated[
-    str, _check(re.compile(r"https?://[^/\s]+").fullmatch, "scheme and host, such as https://example.org")
-]
-Address = Annotated[str, _check(_is_address, "an IP address, such as 127.0.0.1, 0.0.0.0 or ::1")]
-Player = Annotated[str, _check(plugins.is_spec, "module:object")]
+Host = Annotated[str, _matching("[^:/]*", "a name without scheme or port")]
+Origin = Annotated[str, _matching(r"https?://[^/\s]+", "scheme and host, such as https://example.org")]
+Player = Annotated[str, _matching(plugins.SPEC.pattern, "module:object")]
 
 
 class ServeConfig(Settings):
@@ -78,7 +67,7 @@ class ServeConfig(Settings):
     )
     models: Path | None = Field(None, description="folder of more networks, besides those that ship; default: models")
     players: tuple[Player, ...] = Field((), title="MODULE:OBJECT", description="your own players")
-    host: Address = Field(
+    host: Annotated[str, AfterValidator(_address)] = Field(
         "127.0.0.1", title="ADDRESS", description="IP address to listen on; 0.0.0.0 or ::, all interfaces"
     )
     port: int = Field(8765, ge=0, le=65535, description="port to listen on; 0 takes a free one")
@@ -110,33 +99,21 @@ def run(config: ServeConfig) -> str:
     from distill.web.opponents import Opponents
 
     if config.models and not finding.networks([config.models], (finding.EXPORTED,)):
-        wanted = f"no NAME/{finding.EXPORTED} in it" if config.models.is_dir() else "no such folder"
-        raise UserError(f"--models {config.models}: {wanted}; python -m distill.export writes it")
+        missing = f"no NAME/{finding.EXPORTED} in it" if config.models.is_dir() else "no such folder"
+        raise UserError(f"--models {config.models}: {missing}; python -m distill.export writes it")
     folders = finding.places(config.models)
     opponents = Opponents(folders, config.max_simulations, config.workers, config.players)
     with _listen(config.host, config.port) as listener:
         say(f"networks: {', '.join(opponents.models()) or f'none in {folders[0]} yet'}")
         for notice in opponents.catalogue().notices:
             say(notice)
-        for search in cache.LAST_COMPILED:
+        for search in compiling.LAST_COMPILED:
             compiling.prepare(search)  # now, so that no request waits for it
         url = f"http://{f'[{config.host}]' if ':' in config.host else config.host}:{listener.getsockname()[1]}/"
         say(f"play at {url} · API at {url}docs · Ctrl-C stops")
         if not ipaddress.ip_address(config.host).is_loopback:
             say("Anyone who can reach this machine can play. Other names for it need --allow-host NAME.")
-        server = _server(application(opponents, config.allow_host, config.allow_origin))
-        # In a thread, because the main thread of a notebook already runs an event loop.
-        with ThreadPoolExecutor(1) as thread:
-            try:
-                # A copy, which stays open for the server where a second Ctrl-C closes ours.
-                serving = thread.submit(server.run, [listener.dup()])
-                while not serving.done():
-                    # Python runs a signal's handler in the main thread, and a signal that another thread receives does
-                    # not wake it from a wait without a timeout (cpython#85300).
-                    wait([serving], timeout=0.2)
-                serving.result()
-            finally:
-                server.should_exit = True
+        _server(application(opponents, config.allow_host, config.allow_origin)).run([listener])
     return "stopped"
 
 
@@ -156,31 +133,14 @@ def _listen(host: str, port: int) -> socket.socket:
         # Listen now, so that the printed address accepts connections; at :: to IPv4 as well.
         listener = socket.create_server((host, port), family=family, dualstack_ipv6=host == "::")
     except (OSError, ValueError) as error:  # ValueError: a machine without IPv6
-        number, reason = getattr(error, "errno", None), getattr(error, "strerror", None) or str(error)
-        wrong = f"--port {port}" if number in (errno.EADDRINUSE, errno.EACCES) else f"--host {host}"
-        reason = reason.partition(" (while attempting")[0]
-        raise UserError(f"{wrong} cannot be used ({reason}); choose another") from None
+        wrong = f"--host {host}"
+        if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
+            wrong = f"--port {port}"
+        raise UserError(f"{wrong} cannot be used ({first_line(error)}); choose another") from error
     # Accepted connections inherit it. Without it the second packet of a reply waits some 40 ms for the client's
     # acknowledgement of the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
-@dataclass(frozen=True)
-class _Command(cli.Command[ServeConfig]):
-    """The command. It ends its process at once: Python would first wait for the threads of searches that still run.
-
-    Of Python's own end it keeps what removes the semaphores of the solver's process.
-    """
-
-    def __call__(self, arguments: Sequence[str] | None = None) -> int:
-        code = super().__call__(arguments)
-        if arguments is None:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            multiprocessing_util._run_finalizers()  # type: ignore[attr-defined]
-            os._exit(code)
-        return code
-
-
-main = _Command("serve", ServeConfig, run, PRESETS, resumes=False)
+main = cli.Command("serve", ServeConfig, run, PRESETS)

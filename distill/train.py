@@ -196,8 +196,7 @@ def _train(
     watch: Watch | None,
     loss: Loss | None,
 ) -> str:
-    from distill.exporters import publish
-    from distill.exporters.card import Results
+    from distill.exporters import card, publish
     from distill.networks import saved
     from distill.training import accuracy, loop, losses
 
@@ -229,7 +228,7 @@ def _train(
         "training_games": [{name: run[name] for name in ("games", "rows", "settings")} for run in runs],
     } | accuracy.measure(saved.predict_with(best), rows, training)
     if config.export:
-        publish.publish_if_possible(best, out, Results.read(out, metrics))
+        publish.publish_if_possible(best, out, card.read_results(out, metrics))
     else:
         print(f"no SavedModel was written; python -m distill.export {out} writes it")
     folder.finish(metrics)

@@ -113,15 +113,15 @@ def run(config: WalkConfig) -> str:
 
 def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
     """Walk against best replies; returns what the record holds, and the result in words."""
-    for found in walk.best_replies(walk.chooser(config.player, config.workers), config.workers):
-        stones = 2 * len(found.positions) - 2
-        say(f"{stones} stones: {found.positions[-1]:,} positions, {len(found.given_away)} wins given away")
-    total = sum(found.positions)
-    print(table(["stones", "positions"], [[f"{2 * i}", f"{count:,}"] for i, count in enumerate(found.positions)]))
-    for line in found.given_away:
+    for replies in walk.best_replies(walk.chooser(config.player, config.workers), config.workers):
+        stones = 2 * len(replies.positions) - 2
+        say(f"{stones} stones: {replies.positions[-1]:,} positions, {len(replies.given_away)} wins given away")
+    total = sum(replies.positions)
+    print(table(["stones", "positions"], [[f"{2 * i}", f"{count:,}"] for i, count in enumerate(replies.positions)]))
+    for line in replies.given_away:
         print(f"the last move of {line} gives the win away")
-    away = f"the win is given away in {len(found.given_away)}; {found.share_won:.2%} of lines won"
-    return dataclasses.asdict(found) | {"positions_in_all": total}, f"every best reply: {total:,} positions, {away}"
+    away = f"the win is given away in {len(replies.given_away)}; {replies.share_won:.2%} of lines won"
+    return dataclasses.asdict(replies) | {"positions_in_all": total}, f"every best reply: {total:,} positions, {away}"
 
 
 def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
@@ -145,8 +145,8 @@ def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
     for line in drawn[:SHOWN]:
         print(f"the last move of {line} draws")
     extent = "complete" if complete else f"up to {last} stones, not complete"
-    found = {"complete": complete, "last_stones": last, "sums": sums, "layers": layers, "lost": lost, "drawn": drawn}
-    return found, f"every legal reply: {extent}: {sums['positions']:,} positions, {result}"
+    outcome = {"complete": complete, "last_stones": last, "sums": sums, "layers": layers, "lost": lost, "drawn": drawn}
+    return outcome, f"every legal reply: {extent}: {sums['positions']:,} positions, {result}"
 
 
 main = cli.Command("walk", WalkConfig, run, PRESETS)

@@ -2,7 +2,6 @@
 
 import ast
 import contextlib
-import dataclasses
 import hashlib
 import json
 import os
@@ -10,7 +9,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.common import file_hash, run_folder
-from distill.common.storage import Storage
 from distill.game import encoding, rules
 from distill.games import reader, schema, shards
 from distill.games.runs import RunSettings
@@ -158,7 +156,10 @@ def write_games(
         written = []
         for index, first in enumerate(firsts):
             part = table.filter(pa.array((games >= first) & (games < first + shard_games)))
-            written.append(shards.write(part, run, index, first, min(shard_games, count - first), folder, ()))
+            task = shards.Task(index=index, games=min(shard_games, count - first))
+            shard, content = shards.encoded(part, run, task, first, ())
+            (folder / shard.name).write_bytes(content)
+            written.append(shard)
         return shards.finish(record, run, written, count)
 
 
@@ -174,26 +175,34 @@ def shard_hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(folder.rglob("shard-*.parquet"))}
 
 
-def die_once(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> schema.Shard:
-    """Make a shard, but kill the worker at the first try of shard 1."""
-    marker = Path(str(folder)) / "died"
-    if index == 1 and not marker.exists():
+def write_shards(folder: Path, shards: Iterable[tuple[schema.Shard, bytes]]) -> list[schema.Shard]:
+    """Write shards as they come, as `generate` does; returns their entries."""
+    written = []
+    for shard, content in shards:
+        (folder / shard.name).write_bytes(content)
+        written.append(shard)
+    return written
+
+
+def die_once(marker: Path, settings: RunSettings, run: Any, task: shards.Task, plugin: None) -> Any:
+    """Make a shard, but kill the worker at the first try of shard 1, of which the file `marker` remains."""
+    if task.index == 1 and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return shards.make_shard(settings, index, count, folder)
+    return shards.make_shard(settings, run, task)
 
 
-def die_always(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> schema.Shard:
+def die_always(settings: RunSettings, run: Any, task: shards.Task, plugin: None) -> Any:
     """Make a shard, but kill each worker that tries shard 1."""
-    if index == 1:
+    if task.index == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    return shards.make_shard(settings, index, count, folder)
+    return shards.make_shard(settings, run, task)
 
 
 def same_record(one: Path, other: Path) -> bool:
     """Whether the records of two folders are equal but for the commit and the settings of the command."""
     first, second = (run_folder.finished(folder, *reader.KINDS) for folder in (one, other))
-    return dataclasses.replace(first, commit=second.commit, settings=second.settings) == second
+    return first.model_copy(update={"commit": second.commit, "settings": second.settings}) == second
 
 
 @dataclass(frozen=True)

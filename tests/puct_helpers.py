@@ -48,11 +48,11 @@ def assert_the_textbook_plays(starts: Any, record: GameRecord, draws: Any, searc
     for game, position in enumerate(starts):
         for step in range(record.length[game]):
             assert Position(record.current[game, step], record.mask[game, step]) == position
-            found = search(position, *(part[game, step].tolist() for part in draws))
+            result = search(position, *(part[game, step].tolist() for part in draws))
             for name in ("votes", "label", "visits", "value", "move"):
-                ours, theirs = getattr(record, name)[game, step], getattr(found, name)
+                ours, theirs = getattr(record, name)[game, step], getattr(result, name)
                 np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-7 * (name == "value"), err_msg=name)
-            position = rules.next_position(position, found.move)
+            position = rules.next_position(position, result.move)
         assert record.result[game] == rules.is_won(position)
         assert rules.is_over(position) or record.length[game] == record.label.shape[1]
 

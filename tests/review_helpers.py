@@ -9,7 +9,8 @@ from distill.game import rules
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import Position
 from distill.games import reader
-from distill.players.solver import Solver, moves_to_end
+from distill.players.solver import Solver
+from experiments.boards.plies import moves_to_end
 
 SHIPPED_GAMES = Path(__file__).parents[1] / "data/reference/validation"
 AT_ONCE = (*range(0, 11), *range(22, 42))

@@ -29,7 +29,8 @@ import numpy as np
 from distill import networks
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import Progress, executors, listed, provenance, run_folder, say, write_atomically
-from distill.common.executors import Cluster, KilledError, WorkerError, Workers
+from distill.common.cluster import Cluster
+from distill.common.executors import KilledError, WorkerError, Workers
 from distill.game import outputs
 from distill.games import making, runs, schema, selfplay, shards
 from distill.games.runs import RunSettings
@@ -155,7 +156,7 @@ def play(games: Games, todo: Sequence[shards.Task], replaced: Collection[shards.
     todo = [task for task in todo if task in replaced or not (games.folder / task.name).exists()]
     if isinstance(games.settings, RunSettings):
         for task in todo:
-            shards.make_shard(games.settings, task.index, task.games, games.folder)
+            write_atomically(games.folder / task.name, shards.make_shard(games.settings, games.run, task)[1])
     elif games.network:
         evaluate = evaluator(games.settings, games.network)
         with outputs.named(str(games.network)), Progress(sum(task.games for task in todo), "games") as progress:

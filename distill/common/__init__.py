@@ -11,10 +11,10 @@ from distill.common.files import (
     write_json,
 )  # fmt: skip
 from distill.common.machine import cores
-from distill.common.progress import Progress, duration, say, say_once
+from distill.common.progress import Progress, say, say_once
 
 __all__ = [
     "DataError", "Interrupted", "OutputError", "Progress", "UserError", "behind_links", "canonical_json", "cores",
-    "duration", "file_hash", "first_line", "json_bytes", "listed", "read_object", "say", "say_once",
+    "file_hash", "first_line", "json_bytes", "listed", "read_object", "say", "say_once",
     "shortened", "write_atomically", "write_json",
 ]  # fmt: skip

@@ -5,7 +5,6 @@ It is set before a command's imports, which take a second. DISTILL_DEBUG=1 in th
 
 from __future__ import annotations
 
-import io
 import os
 import shlex
 import signal
@@ -27,22 +26,16 @@ NOBODY_READS = 141
 """Exit code after SIGPIPE, when the reader of the output has closed the pipe."""
 
 
-def guarded(
-    command: Callable[[], int], name: str, words: Sequence[str], *, resumes: bool = False, ends_process: bool = False
-) -> int:
+def guarded(command: Callable[[], int], name: str, words: Sequence[str], *, ends_process: bool = False) -> int:
     """Call a command; returns its exit code.
 
     Args:
       name: package and command, such as "distill generate", the first words of an error.
       words: what follows on the command line.
-      resumes: whether the command, started again, keeps what it had done.
       ends_process: whether the process exits afterwards; then signals that come later do not disturb its end.
 
     An error that is none of the user, the disk or the memory is a bug, and is raised.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an ASCII-only locale shows `?`
     handlers = {}
     # Python delivers signals to the main thread only; in another thread they are the caller's.
     if threading.current_thread() is threading.main_thread():
@@ -60,7 +53,10 @@ def guarded(
             raise
         for number in handlers:  # cleaning up takes seconds: a second signal must not interrupt it
             signal.signal(number, signal.SIG_IGN)
-        code = _stopped(stop, name, words, resumes)
+        # Without --restart, which would delete what this run has finished.
+        again = [word for word in (*words, *stop.words) if word != "--restart"]
+        _tell(f"\nstopped by {stop}; to continue: {shlex.join(['python', '-m', name.replace(' ', '.'), *again])}", stop)
+        code = stop.code
     finally:
         for number, handler in handlers.items():
             if signal.getsignal(number) != signal.SIG_IGN or not ends_process:  # else ignored while Python exits
@@ -86,36 +82,20 @@ def _interruption(error: BaseException | None) -> Interrupted | None:
 
 def _failed(name: str, error: Exception) -> int:
     """Report an error in one line; returns the exit code. Raises it again where it is a bug or an interruption."""
+    if _interruption(error):
+        raise error
     if isinstance(error, BrokenPipeError):
         return NOBODY_READS
-    line = _one_line(error)
-    if line is None or _interruption(error):
+    if isinstance(error, OSError):
+        line = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    elif isinstance(error, UserError):
+        line = str(error)
+    elif lacks_memory(error):
+        line = f"not enough memory ({type(error).__name__}: {first_line(error)}); free some, or raise the limit"
+    else:
         raise error
     _tell(f"{name}: {line}", error)
     return 1
-
-
-def _one_line(error: Exception) -> str | None:
-    """The message for an error of the user's data or environment; None for a bug."""
-    if isinstance(error, UserError):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
-    if lacks_memory(error):
-        cause = f"{type(error).__name__}: {first_line(error)}"
-        return f"not enough memory ({cause}); free some, or raise the limit (ulimit -v)"
-    return None
-
-
-def _stopped(stop: Interrupted, name: str, words: Sequence[str], resumes: bool) -> int:
-    """Say how to go on after an interruption; returns the exit code."""
-    # A restart that has begun must be resumed, not begun again; whether it has, the user sees.
-    again = [word for word in words if word != "--restart"]
-    todo = "resume" if resumes else "start again"
-    todo += " (with --restart if the old run is still there)" if again != [*words] else ""
-    command = shlex.join(["python", "-m", name.replace(" ", "."), *again, *stop.words])
-    _tell(f"\nstopped by {stop}; to {todo}: {command}", stop)
-    return stop.code
 
 
 def _tell(line: str, error: BaseException) -> None:

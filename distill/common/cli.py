@@ -36,7 +36,6 @@ class Command(Generic[Config]):
     Attributes:
       config_class, presets: what the words are parsed into.
       run: does the work and returns the last line to print.
-      resumes: whether the command, started again after Ctrl-C, keeps what it had done.
     """
 
     stage: str
@@ -44,14 +43,12 @@ class Command(Generic[Config]):
     run: Callable[[Config], str]
     presets: Presets | None = None
     package: str = "distill"
-    resumes: bool = True
 
     def __call__(self, arguments: Sequence[str] | None = None) -> int:
         """Parse, run and report; the default words are those of this process."""
         words = list(sys.argv[1:] if arguments is None else arguments)
-        name, ends = f"{self.package} {self.stage}", arguments is None
-        call = partial(self._call, name, words)
-        return boundary.guarded(call, name, words, resumes=self.resumes, ends_process=ends)
+        name = f"{self.package} {self.stage}"
+        return boundary.guarded(partial(self._call, name, words), name, words, ends_process=arguments is None)
 
     def _call(self, name: str, words: list[str]) -> int:
         try:

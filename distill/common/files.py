@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -15,8 +14,6 @@ from typing import Any
 
 PARTIAL = ".partial"
 """Suffix of hidden files and folders that are not complete; a killed process leaves them behind."""
-HALF_WRITTEN = re.compile(rf"\.(.+)\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
-"""Name of a file that `write_atomically` has not finished."""
 
 
 def behind_links(path: Path) -> Path:
@@ -44,19 +41,19 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def swapped(place: Path, own: Callable[[Path], Collection[str]]) -> Iterator[Path]:
+def swapped(place: Path, written: Callable[[Path], Collection[str]]) -> Iterator[Path]:
     """Yield an empty folder beside `place`, which takes its place once the body has ended without an error.
 
     Two renames put it in place, so readers see all of the old folder or all of the new one. What a killed process left
     between them is put right by the next call. Where `place` is a link, the folder that it leads to is replaced.
 
     Args:
-      own: maps a folder to the names in it that the program wrote; empty unless the folder is complete. Everything else
-        at `place` moves into the new folder. The caller holds a lock.
+      written: maps a folder to the names in it that the program wrote; empty unless the folder is complete. Everything
+        else at `place` moves into the new folder. The caller holds a lock.
     """
     place = behind_links(place)
     new, old = (place.with_name(f".{place.name}.{which}{PARTIAL}") for which in ("new", "old"))
-    _settle(place, old, own)
+    _settle(place, old, written)
     shutil.rmtree(new, ignore_errors=True)  # left by a killed process
     new.mkdir(parents=True)
     try:
@@ -66,17 +63,17 @@ def swapped(place: Path, own: Callable[[Path], Collection[str]]) -> Iterator[Pat
         new.rename(place)
     finally:
         shutil.rmtree(new, ignore_errors=True)
-        _settle(place, old, own)
+        _settle(place, old, written)
 
 
-def _settle(place: Path, old: Path, own: Callable[[Path], Collection[str]]) -> None:
+def _settle(place: Path, old: Path, written: Callable[[Path], Collection[str]]) -> None:
     """Finish a swap whose new folder is in place, or else bring the old one back; remove the old one last."""
     if not old.exists():
         return
-    if not own(place):
+    if not written(place):
         old.rename(place)
         return
-    for name in {path.name for path in old.iterdir()} - {*own(old)}:
+    for name in {path.name for path in old.iterdir()} - {*written(old)}:
         if not os.path.lexists(place / name):
             (old / name).rename(place / name)
     shutil.rmtree(old)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import re
-from pathlib import Path
+import sys
 
 from distill.common.errors import UserError
-
-LIMITS = Path("/proc/self/limits")
 
 
 def cores() -> int:
@@ -18,24 +14,21 @@ def cores() -> int:
     try:
         return int(cpu_count())
     except ValueError as error:
-        raise UserError(f"LOKY_MAX_CPU_COUNT={os.environ.get('LOKY_MAX_CPU_COUNT')}: must be a number") from error
+        raise UserError(f"LOKY_MAX_CPU_COUNT: must be a number ({error})") from error
 
 
 def require_address_space(size: int, whose: str) -> None:
     """Raise UserError if `ulimit -v` allows less than `size` bytes: C++ would end the process without a message."""
-    limits = LIMITS.read_text(encoding="utf-8") if LIMITS.exists() else ""  # there are none but on Linux
-    found = re.search(r"Max address space +(\d+)", limits)
-    if found and int(found[1]) < size:
-        limit = int(found[1]) >> 10
-        raise UserError(f"not enough memory for {whose}: ulimit -v is {limit}, raise it to {size >> 10} or unlimited")
+    if sys.platform != "win32":
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY and limit < size:
+            advice = f"ulimit -v is {limit >> 10}, raise it to {size >> 10} or unlimited"
+            raise UserError(f"not enough memory for {whose}: {advice}")
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether memory, address space or threads ran out. Libraries report that in different ways."""
-    text = str(error).lower()
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "ResourceExhaustedError"  # TensorFlow's, which is not imported for this
-        or "can't start new thread" in text
-        or (isinstance(error, ImportError) and ("failed to map segment" in text or "cannot allocate memory" in text))
-    )
+    """Whether memory or threads ran out. Libraries report that in different ways."""
+    name = type(error).__name__  # of TensorFlow's error, which is not imported for this
+    return isinstance(error, MemoryError) or name == "ResourceExhaustedError" or "start new thread" in str(error)

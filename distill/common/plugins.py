@@ -100,10 +100,9 @@ def _last_line(error: BaseException) -> str:
     """The last line of the traceback, with the file and line where the error was raised, if that is not here."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
-    # The last line of the user's own, which may have called a library that raised it.
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not _is_library(frame.filename)]
-    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+    # The user's last line, which may have called a library that raised it.
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_library(frame.filename)]
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {first_line(error)}{place}"
 
 

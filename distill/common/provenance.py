@@ -19,11 +19,11 @@ DISTRIBUTION = "connect4-distill"
 
 def versions(*packages: str) -> dict[str, str]:
     """Versions of distill, Python and the named packages, as far as they are installed, for a record."""
-    found = {"distill": distill.VERSION, "python": platform.python_version()}
+    installed = {"distill": distill.VERSION, "python": platform.python_version()}
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
+            installed[package] = importlib.metadata.version(package)
+    return installed
 
 
 def version() -> str:
@@ -86,6 +86,6 @@ def install_line(extra: str) -> str:
         project = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         packages = project["optional-dependencies"][extra]
     else:
-        wanted = (text.replace("'", '"').partition(";") for text in importlib.metadata.requires(DISTRIBUTION) or ())
-        packages = [name.strip() for name, _, marker in wanted if marker.strip() == f'extra == "{extra}"']
+        required = (text.replace("'", '"').partition(";") for text in importlib.metadata.requires(DISTRIBUTION) or ())
+        packages = [name.strip() for name, _, marker in required if marker.strip() == f'extra == "{extra}"']
     return f"python -m pip install {' '.join(json.dumps(name) for name in packages)}"

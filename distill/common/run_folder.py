@@ -17,19 +17,19 @@ Readers need no lock, because files are renamed into place when they are complet
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import portalocker
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from distill.common import provenance
 from distill.common.errors import DataError, UserError, first_line, listed
-from distill.common.files import HALF_WRITTEN, PARTIAL, behind_links, canonical_json, json_bytes
+from distill.common.files import PARTIAL, behind_links, canonical_json, json_bytes
 from distill.common.storage import Folder, Storage, storage_of
 
 RECORD = "_run.json"
@@ -39,22 +39,22 @@ LIBRARIES = ("distill", "keras", "tensorflow", "jax", "torch", "numba", "numpy",
 """Libraries whose versions are recorded where they are installed."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(BaseModel):
     """What `_run.json` says.
 
     Attributes:
       kind: what the folder holds, in words, such as "games".
       identity: everything that the run's outcome depends on; empty while --restart deletes the old files.
       settings: of the command, as `--config` reads them.
-      files: names of the run's files and folders.
+      files: names of the run's files and folders; a record from elsewhere must not reach outside its folder.
       result: None until the run is finished.
     """
 
+    model_config = ConfigDict(frozen=True, strict=True)
     kind: str
     identity: dict[str, Any]
     settings: dict[str, Any]
-    files: list[str]
+    files: list[Annotated[str, Field(pattern=r"^[^/\\]*[^/\\.][^/\\]*$")]]
     versions: dict[str, Any]
     commit: str | None = None
     result: dict[str, Any] | None = None
@@ -64,18 +64,12 @@ def read(place: str | Path | Storage) -> Record | None:
     """The record of a folder; None where there is none. Raises DataError for one that is damaged."""
     storage = storage_of(place)
     try:
-        content = storage.read(RECORD)
+        return Record.model_validate_json(storage.read(RECORD))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    try:
-        record = Record(**json.loads(content))
-        types = {"kind": str, "identity": dict, "settings": dict, "files": list, "versions": dict}
-        wrong = [name for name, kind in types.items() if not isinstance(getattr(record, name), kind)]
-        if wrong or not isinstance(record.result, dict | None) or not all(map(_is_name, record.files)):
-            raise ValueError(f"unexpected values of {listed(wrong) or 'files or result'}")
-        return record
-    except (ValueError, TypeError, RecursionError) as error:
-        problem = f"damaged ({first_line(error)})"
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"damaged ({'.'.join(map(str, first['loc']))}: {first['msg']})"
         raise DataError(f"{storage}/{RECORD}: {problem}; restore it, or delete {storage}") from error
 
 
@@ -95,11 +89,6 @@ def result_of(place: str | Path | Storage) -> dict[str, Any]:
     """The result of a run; empty where there is no finished one."""
     record = read(place)
     return (record.result or {}) if record else {}
-
-
-def _is_name(name: object) -> bool:
-    """Whether a record may name a file so: a record from elsewhere must not reach outside its folder."""
-    return isinstance(name, str) and name == Path(name).name not in ("", "..")
 
 
 @dataclass(kw_only=True)
@@ -140,7 +129,7 @@ class Run:
     def begin(self) -> None:
         """Delete the old run's files after --restart, and record the run as unfinished."""
         if self.record and self.starts:
-            self._write(dataclasses.replace(self.record, identity={}, result=None))
+            self._write(self.record.model_copy(update={"identity": {}, "result": None}))
             for name in self.record.files:
                 self.storage.delete(name)
             self.record = None
@@ -157,10 +146,10 @@ class Run:
     def finish(self, result: Mapping[str, Any]) -> None:
         """Record the result, which completes the run."""
         assert self.record is not None
-        self._write(dataclasses.replace(self.record, result=dict(result)))
+        self._write(self.record.model_copy(update={"result": dict(result)}))
 
     def _write(self, record: Record) -> None:
-        self.storage.write(RECORD, json_bytes(dataclasses.asdict(record)))
+        self.storage.write(RECORD, json_bytes(record.model_dump()))
         self.record = record
 
 
@@ -194,14 +183,16 @@ def opened(
         run.check()
         yield run
         if folder:
-            _remove_half_written(folder, {*files, RECORD})
+            for path in folder.glob(f".*{PARTIAL}"):  # of files of the run, left by killed processes
+                if path.stem[1:].rpartition(".")[0] in {*files, RECORD}:
+                    path.unlink(missing_ok=True)
 
 
-def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
+def differences(recorded: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
     """Each entry that differs, in words: "seed 1 there, 2 here"; entries of nested objects by dotted names."""
-    there, here = dict(_flat(theirs)), dict(_flat(ours))
-    names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
-    return [f"{name} {there.get(name)} there, {here.get(name)} here" for name in names]
+    old, new = dict(_flat(recorded)), dict(_flat(ours))
+    names = [name for name in {**new, **old} if new.get(name) != old.get(name)]
+    return [f"{name} {old.get(name)} there, {new.get(name)} here" for name in names]
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -221,7 +212,6 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; a folder is needed here")
     path = behind_links(folder) / LOCK  # the target of a link need not exist yet
-    new = [parent for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = portalocker.Lock(path, "a", timeout=1e9 if wait else 0, check_interval=0.1, fail_when_locked=not wait)
     try:
@@ -229,20 +219,9 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     except portalocker.AlreadyLocked as error:
         raise UserError(f"{folder}: another process is writing here; wait for it, or name another --out") from error
     except portalocker.LockException as error:
-        path.unlink(missing_ok=True)
-        for parent in new:
-            with suppress(OSError):
-                parent.rmdir()
-        why = first_line(error.args[0] if error.args and isinstance(error.args[0], OSError) else error)
+        why = first_line(error)
         raise UserError(f"{folder}: files cannot be locked on this file system ({why}); name another --out") from error
     try:
         yield
     finally:
         lock.release()
-
-
-def _remove_half_written(folder: Path, files: Collection[str]) -> None:
-    """Remove what killed processes have left of files of the run."""
-    for path in folder.glob(f".*{PARTIAL}"):
-        if (match := HALF_WRITTEN.fullmatch(path.name)) and match[1] in files:
-            path.unlink(missing_ok=True)

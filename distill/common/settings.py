@@ -308,7 +308,7 @@ def _read(path: Path) -> Values:
         settings = dict(stored.get("settings", stored))  # a run's record, or settings alone
     except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         raise ValueError(f"--config {path}: not a JSON object of settings ({error})") from error
-    return {name: value for name, value in settings.items() if name != "kind"}
+    return settings
 
 
 # --help ---------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Where the files of a run are: a folder, or a URL that fsspec understands (extra `remote`).
 
-Storage holds whole files by name. In a folder a file appears by a rename. Elsewhere it appears by one upload, after
-which the stored bytes are read back and compared. Storage can be pickled for workers.
+Storage holds whole files by name. In a folder a file appears by a rename, elsewhere by one upload.
 """
 
 from __future__ import annotations
@@ -47,10 +46,6 @@ class Folder:
             path.unlink(missing_ok=True)
 
 
-_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az"}
-"""Protocols without folders. Making one would make a bucket, so a mistyped bucket would not be noticed."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Remote:
     """The same under a URL of fsspec, most often an object store. Its library finds the credentials."""
@@ -64,29 +59,22 @@ class Remote:
         with self._system() as (system, root):
             system.invalidate_cache()
             try:
-                found = system.ls(root, detail=False)
+                paths = system.ls(root, detail=False)
             except FileNotFoundError:
                 return []
         # A console marks an empty folder by an object with the folder's name.
-        return sorted(Path(name).name for name in found if name.rstrip("/") != root)
+        return sorted(Path(path).name for path in paths if path.rstrip("/") != root)
 
     def read(self, name: str) -> bytes:
         with self._system() as (system, root):
-            content: bytes = system.cat_file(f"{root}/{name}")
-            return content
+            return bytes(system.cat_file(f"{root}/{name}"))
 
     def write(self, name: str, content: bytes) -> None:
         with self._system() as (system, root):
-            protocols = {system.protocol} if isinstance(system.protocol, str) else set(system.protocol)
-            if not protocols & _OBJECT_STORES:
-                system.makedirs(root, exist_ok=True)
             try:
                 system.pipe_file(f"{root}/{name}", content)
-            except FileNotFoundError as error:
-                raise DataError(f"{self.url}: {error}") from None
-            system.invalidate_cache()
-            if system.cat_file(f"{root}/{name}") != content:
-                raise DataError(f"{self.url}/{name}: other bytes are stored than were sent; start the command again")
+            except FileNotFoundError as error:  # no bucket
+                raise DataError(f"{self.url}: {error}") from error
 
     def delete(self, name: str) -> None:
         with self._system() as (system, root), contextlib.suppress(FileNotFoundError):
@@ -97,15 +85,14 @@ class Remote:
         """The file system and the root in it; any error of its library becomes one line that names the URL."""
         try:
             import fsspec
-        except ImportError:
-            raise UserError(f"{self.url}: URLs need the extra remote: {install_line('remote')}") from None
+        except ImportError as error:
+            raise UserError(f"{self.url}: URLs need the extra remote: {install_line('remote')}") from error
         try:
             yield fsspec.url_to_fs(self.url)
         except (FileNotFoundError, UserError):
             raise
-        except Exception as error:  # each kind of storage has errors of its own
-            kind = UserError if isinstance(error, ImportError) else DataError
-            raise kind(f"{self.url}: {first_line(error)}") from None
+        except Exception as error:  # any storage has errors of its own
+            raise DataError(f"{self.url}: {first_line(error)}") from error
 
 
 Storage: TypeAlias = Folder | Remote

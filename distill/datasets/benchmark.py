@@ -79,10 +79,10 @@ def read(
     not there, or no board.
     """
     place = folder or shipped("data/benchmark") or Path("data/benchmark")
-    found = [place / name for name in files if (place / name).is_file()]
-    if not found:
+    paths = [place / name for name in files if (place / name).is_file()]
+    if not paths:
         raise DataError(f"{place / files[0]}: no such file; data/benchmark of a checkout has the graded boards")
-    parts = [arrays(path, read_table(path, GRADED_BOARD)[0]) for path in found]
+    parts = [arrays(path, read_table(path, GRADED_BOARD)[0]) for path in paths]
     boards = GradedBoards(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
     if unknown := sorted(set(sets or ()) - set(boards.sets)):
         raise DataError(f"{place}: no set {', '.join(unknown)}; there are {', '.join(boards.sets)}")

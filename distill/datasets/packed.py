@@ -7,7 +7,6 @@ games, one row a board; `reader.read` unpacks it. What is lost: how often a boar
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import UserError, canonical_json, first_line, run_folder
+from distill.common import UserError, canonical_json, first_line, run_folder, write_atomically
 from distill.datasets import batching
 from distill.datasets.canonical import canonical
 from distill.datasets.preparation import Prepared
-from distill.game import encoding, outputs, rules
-from distill.games import inspection, reader, schema
+from distill.game import encoding, inputs, outputs, rules
+from distill.games import reader, schema, shards
 from distill.games.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS
 from distill.mcts.labeller import Labels, check_labels
 
@@ -52,24 +51,18 @@ def write_labels(
     line for arrays of a wrong shape, type or range, and for boards on which the game is over.
     """
     try:
-        cells, counts, values = np.asarray(boards), np.asarray(visits), np.asarray(value, np.float64)
-        given = values if outcome is None else np.asarray(outcome, np.float64)
-    except Exception as error:  # ragged lists, texts, a tensor on a GPU: each library raises its own
-        raise UserError(f"write_labels: not arrays of numbers ({first_line(error)})") from None
+        counts, values = np.asarray(visits), np.asarray(value, np.float64)
+        results = values if outcome is None else np.asarray(outcome, np.float64)
+        current, mask = encoding.bitboards(inputs.boards(boards).reshape(-1, rules.ROWS, rules.COLUMNS))
+    except Exception as error:  # ragged lists, texts, a tensor on a GPU: any library raises its own
+        raise UserError(f"write_labels: {first_line(error)}") from error
     if counts.dtype.kind == "f":
         raise UserError("write_labels: visits must be whole numbers; multiply probabilities by 1000 and round")
-    if cells.ndim != 3 or cells.shape[1:] != (rules.ROWS, rules.COLUMNS) or not np.isin(cells, (-1, 0, 1)).all():
-        raise UserError(f"write_labels: boards must be (B, 6, 7) of 1, 0 and -1, not {cells.dtype} {cells.shape}")
-    current, mask = encoding.bitboards(cells)
-    wrong = rules.are_over(current, mask)
-    for found, _ in rules.faults(current, mask):
-        wrong |= found
-    if wrong.any() or not len(mask):
-        why = "a stone floats, a side has too many stones, or the game is over"
-        raise UserError(f"write_labels: {wrong.sum()} of {len(wrong)} boards cannot be labelled: {why}")
+    if not len(mask) or (over := rules.are_over(current, mask)).any():
+        raise UserError(f"write_labels: {over.sum() if len(mask) else 'no'} boards, on which the game is over")
     with outputs.named("write_labels"):
         checked = check_labels(Labels(visits=counts, value=values), rules.legal_mask(mask))
-        results = outputs.values(given, len(mask))
+        results = outputs.values(results, len(mask))
     assert checked.label is not None
     rows = canonical({"current": current, "mask": mask, "label": checked.label, "visits": checked.visits})
     # A board and its mirror are one: add up its visits, average its values.
@@ -122,12 +115,12 @@ def _write(out: Path, table: pa.Table, inputs: Sequence[Any], restart: bool = Fa
             return len(table)
         record.begin()
         about = {"schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": run, "identity": identity}
-        shards = []
+        written = []
         for name, first in parts.items():
             part = table.slice(first, SHARD_ROWS)
             metadata = {**about, "first_game": first, "games": len(part)}
-            sha256 = schema.write_table(out / name, part, metadata)
-            shards.append(inspection.describe(name, part, metadata, sha256))
-        totals = {"games": len(table), "rows": len(table), "shards": [*map(dataclasses.asdict, shards)]}
-        record.finish({"run": run, **totals, "inputs": [*inputs]})
+            content = schema.table_bytes(part, metadata)
+            write_atomically(out / name, content)
+            written.append(schema.shard_of(name, part, metadata, content))
+        record.finish(shards.result(run, written) | {"inputs": [*inputs]})
     return len(table)

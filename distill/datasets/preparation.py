@@ -27,7 +27,7 @@ The rows are in memory, about 60 bytes each, as the tables are in training.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -154,23 +154,32 @@ def _read(
     runs: Sequence[reader.Run], validation_fraction: float, excluded: dict[str, NDArray[np.uint64]]
 ) -> tuple[Columns, dict[str, Any]]:
     """All rows that are not excluded, on their canonical boards and with their split; and what was counted."""
-    parts = list(_canonical_rows(runs, validation_fraction))
+    parts, games = list[Columns](), {TRAINING: 0, VALIDATION: 0}
+    with Progress(sum(run.rows for run in runs), "rows") as progress:
+        for name, shard in ((run.name, shard) for run in runs for shard in run.shards):
+            numbers = shard.first_game + np.arange(shard.games)
+            held_out = int(reader.in_validation(name, numbers, validation_fraction).sum())
+            games[VALIDATION] += held_out
+            games[TRAINING] += shard.games - held_out
+            part = reader.read(shard, ("game_id", "current", "mask", "label", "visits", "value", "outcome"))
+            game = part.pop("game_id")
+            part["split"] = reader.in_validation(name, game, validation_fraction).astype(np.int8)
+            parts.append(canonical(part))
+            progress.advance(len(game), "made canonical")
     if not parts:
         raise DataError("no training rows: the games have no rows; generate more games")
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    of_runs = [reader.count_games(run, validation_fraction) for run in runs]
-    games = [sum(counts[split] for counts in of_runs) for split in FILES]
     # A row goes once, however many sets of excluded boards have its board; each set counts it.
     kept, of_sets = np.ones(len(rows["split"]), np.bool_), {}
     for name, boards in excluded.items():
         keys = rows["current"] + rows["mask"]
-        found = np.isin(keys, boards)
+        excluded_rows = np.isin(keys, boards)
         of_sets[name] = {
             "boards": len(boards),
-            "boards_found": len(np.unique(keys[found])),
-            "rows": _by_split(np.bincount(rows["split"][found], minlength=2)),
+            "boards_found": len(np.unique(keys[excluded_rows])),
+            "rows": _by_split(np.bincount(rows["split"][excluded_rows], minlength=2)),
         }
-        kept &= ~found
+        kept &= ~excluded_rows
     split_rows = np.bincount(rows["split"][kept], minlength=2)
     if not split_rows[TRAINING]:
         raise DataError(
@@ -185,45 +194,33 @@ def _read(
     }
 
 
-def _canonical_rows(runs: Sequence[reader.Run], validation_fraction: float) -> Iterator[Columns]:
-    """The rows of the runs on their canonical boards, with their split, a piece at a time."""
-    columns = ("game_id", "current", "mask", "label", "visits", "value", "outcome")
-    with Progress(sum(run.rows for run in runs), "rows") as progress:
-        for run in runs:
-            for rows in (reader.read(shard, columns) for shard in run.shards):
-                game = rows.pop("game_id")
-                rows["split"] = reader.in_validation(run.name, game, validation_fraction).astype(np.int8)
-                yield canonical(rows)
-                progress.advance(len(game), "made canonical")
-
-
 def _merge(rows: Columns) -> tuple[dict[int, pa.Table], dict[str, Any]]:
     """Both tables, sorted by (stones, current, mask), and the counts of their boards."""
     stones = np.bitwise_count(rows["mask"])
     parts: dict[int, list[Columns]] = {TRAINING: [], VALIDATION: []}
     removed = {"boards": 0, "rows": 0}
     for ply in np.unique(stones).tolist():  # one number of stones at a time needs little memory beside the rows
-        here = np.flatnonzero(stones == ply)
+        places = np.flatnonzero(stones == ply)
         # Rows of one board merge inside their split only; the training row of a board sorts before its validation row.
-        found = merged({name: values[here] for name, values in rows.items()}, ("current", "mask", "split"))
-        key = found["current"] + found["mask"]
+        boards = merged({name: values[places] for name, values in rows.items()}, ("current", "mask", "split"))
+        key = boards["current"] + boards["mask"]
         in_training = np.concatenate([[False], key[1:] == key[:-1]])  # a board's training row comes just before
         removed["boards"] += int(in_training.sum())
-        removed["rows"] += int(found["count"][in_training].sum())
+        removed["rows"] += int(boards["count"][in_training].sum())
         for split in FILES:
-            chosen = (found["split"] == split) & ~in_training
-            parts[split].append({name: values[chosen] for name, values in found.items()})
+            chosen = (boards["split"] == split) & ~in_training
+            parts[split].append({name: values[chosen] for name, values in boards.items()})
     tables = {
         split: schema.table_of(
             {name: np.concatenate([part[name] for part in pieces]) for name in pieces[0]}, PREPARED_ROW
         )
         for split, pieces in parts.items()
     }
-    boards = _by_split([len(tables[split]) for split in FILES])
-    return tables, {"boards": boards, "removed_from_validation": removed}
+    counts = _by_split([len(tables[split]) for split in FILES])
+    return tables, {"boards": counts, "removed_from_validation": removed}
 
 
-def _by_split(counts: Sequence[int] | NDArray[np.int64]) -> dict[str, int]:
+def _by_split(counts: Any) -> dict[str, int]:
     """Counts by split, as the record has them."""
     return {"training": int(counts[TRAINING]), "validation": int(counts[VALIDATION])}
 

@@ -121,14 +121,12 @@ def fresh_labels(
     rows = np.repeat(np.arange(len(mask)), LABELS)
     seeds = seeds_for(seed, np.tile(np.arange(1, LABELS + 1), len(mask)), rows)
     teacher = SearchPlayer(name="teacher", settings=settings, workers=workers)
-    results = []
+    labels, visits = np.empty(len(rows), np.int64), np.empty((len(rows), COLUMNS), np.int64)
     for start in range(0, len(rows), CHUNK):
         part = slice(start, start + CHUNK)
-        results += teacher.search(current[rows[part]], mask[rows[part]], seeds[part])
+        labels[part], visits[part], _ = teacher.search(current[rows[part]], mask[rows[part]], seeds[part])
         advance(len(rows[part]))
-    labels = np.array([result.label for result in results], np.int64).reshape(-1, LABELS)
-    visits = np.array([result.visits for result in results], np.int64).reshape(-1, LABELS, COLUMNS)
-    return labels, visits
+    return labels.reshape(-1, LABELS), visits.reshape(-1, LABELS, COLUMNS)
 
 
 def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -32,10 +32,9 @@ from distill.game.rules import (
     EMPTY,
     FULL_BOARD,
     Position,
+    after_moves,
     canonicalise,
     from_keys,
-    has_four,
-    landing,
     legal_mask,
 )
 from distill.players.names import identity, make
@@ -150,30 +149,19 @@ class Replies:
     drawn: NDArray[np.bool_]
 
 
-def after(keys: Keys, moves: NDArray[np.integer[Any]]) -> tuple[Keys, Keys, NDArray[np.bool_]]:
-    """`current` and `mask`, uint64 (B,), after a move in each position, and bool (B,), whether it wins."""
-    current, mask = from_keys(keys)
-    stone = landing(mask)[np.arange(len(keys)), moves]
-    if not stone.all():
-        raise ValueError(f"a move into a full column, in {int((stone == 0).sum())} of {len(keys)} positions")
-    return current ^ mask, mask | stone, has_four(current | stone)
-
-
 def replies(keys: Keys, moves: NDArray[np.integer[Any]], allowed: NDArray[np.bool_] | None = None) -> Replies:
     """The replies to the player's moves; `allowed`, bool (B, 7), restricts them, None takes every legal one."""
-    current, mask, won = after(keys, moves)
+    current, mask, won = after_moves(*from_keys(keys), moves)
     legal = legal_mask(mask) & ~won[:, None]
     parent, column = np.nonzero(legal if allowed is None else legal & allowed)
-    stone = landing(mask[parent])[np.arange(len(parent)), column]
-    filled = mask[parent] | stone
-    lost = has_four(current[parent] | stone)
+    current, mask, lost = after_moves(current[parent], mask[parent], column)
     return Replies(
         won=won,
         parent=parent,
         reply=column.astype(np.int8),
-        key=(current[parent] ^ mask[parent]) + filled,
+        key=current + mask,
         lost=lost,
-        drawn=~lost & (filled == FULL_BOARD),
+        drawn=~lost & (mask == FULL_BOARD),
     )
 
 
@@ -206,7 +194,7 @@ def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Itera
     while len(layer):
         walk.positions.append(len(layer))
         moves = choose(*from_keys(layer))
-        current, mask, won = after(layer, moves)
+        current, mask, won = after_moves(*from_keys(layer), moves)
         walk.share_won += float(share[won].sum())
         scores = np.full((len(layer), COLUMNS), -CELLS, np.int8)
         scores[~won] = score_boards(current[~won], mask[~won], workers)

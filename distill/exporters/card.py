@@ -1,14 +1,14 @@
 """The model card: what an app developer or a curious reader needs to know about a network, on one page.
 
-It is a template over `export.json`: the network's facts, its files, the results of its run (`Results`), and its
-mistakes. It starts with the front matter that the Hugging Face Hub reads, YAML between two lines of three dashes.
+It is a template over `export.json`: the network's facts, its files, the results of its run (`results`), and its
+mistakes. `card.md` is the template, followed by what only some cards have. A card starts with the front matter that the
+Hugging Face Hub reads, YAML between two lines of three dashes.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,50 +20,10 @@ from distill.exporters.formats import FORMATS, Format
 from distill.game import rules
 from distill.networks import finding
 
-TEMPLATE = Path(__file__).with_suffix(".md")
-"""The card with the names of its parts in braces."""
-_VALUE = "- `value` float32 (B,), expected outcome in [-1, 1] for the side to move\n"
-_INT8 = """
-The 8-bit files sometimes choose other columns. This table has the points that their moves lose against the network's,
-paired, on the boards of the dev half that set no ranges, as stored and mirrored (negative: gained):
-
-| file | set | boards | the same move | optimal lost | outcome lost |
-|---|---|---|---|---|---|
-{rows}
-"""
-_PROGRAMS = {
-    "SavedModel": """
-import numpy as np, tensorflow as tf
-
-model = tf.saved_model.load("1")  # keep it: its weights live as long as this object
-board = np.zeros((1, 6, 7), np.int8)
-answer = model.signatures["serving_default"](board=tf.constant(board))
-print(int(answer["move"][0]))
-""",
-    "LiteRT": """
-import numpy as np
-from ai_edge_litert.interpreter import Interpreter
-
-runner = Interpreter("FILE").get_signature_runner("serving_default")
-answer = runner(board=np.zeros((1, 6, 7), np.int8))
-print(int(answer["move"][0]))
-""",
-    "ONNX": """
-import numpy as np, onnxruntime
-
-session = onnxruntime.InferenceSession("FILE")
-board = np.zeros((1, 6, 7), np.int8)
-(move,) = session.run(["move"], {"board": board})
-print(int(move[0]))
-""",
-}
-"""Lines that load a file of this title, or of this title and "int8"."""
+_TEMPLATE, *_parts = Path(__file__).with_suffix(".md").read_text(encoding="utf-8").split("%% ")
+_PARTS = {part.partition("\n")[0]: part.partition("\n")[2] for part in _parts}
+"""Name → text of what only some cards have."""
 _SHIPPED = ("cnn", "cnn-strong", "pillar", "pillar-large", "transformer", "transformer-strong")
-_SHIPPED_LICENCE = """\
-Apache-2.0, like the project that made it. The weights were learned from games that the project's own programs played,
-without other data and without a solver."""
-_USER_LICENCE = "The author of the network chooses its licence. distill, which wrote this card, is under Apache-2.0."
-_NO_FIGURES = "None recorded beside the network; `python -m distill.evaluate` measures them."
 _TOP1 = {
     "top1_all": "top-1 accuracy against the teacher's labels, on {rows}",
     "top1_unseen": "the same, on boards outside its training table",
@@ -75,64 +35,46 @@ _MOST_FOLDERS = 3
 """The most folders of games that are listed one by one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Results:
-    """What is recorded about a network's run; None where something is unknown.
+def results(run: Mapping[str, Any], grades: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the card says of a run, from its settings and metrics by name; without what is unknown.
 
-    Attributes:
-      training: settings and counts by name, as the card lists them.
-      top1: top-1 accuracy by the names of _TOP1; validation_rows_from: the rows that it was measured on.
-      grades: of `distill.evaluate`: `player`, `half`, and by headline set and metric the mean with its interval.
-      ships: whether the run trained a network of `models/reference/`; of others the card knows no licence.
-      seed: of the run.
+    - `training`: settings and counts by name, as the card lists them.
+    - `top1`: top-1 accuracy by the names of _TOP1; `validation_rows_from`: the rows that it was measured on.
+    - `grades`: of `distill.evaluate`: `player`, `half`, and by headline set and metric the mean with its interval.
+    - `ships`: whether the run trained a network of `models/reference/`; of others the card knows no licence.
+    - `seed`: of the run.
     """
+    # Settings that were not used are no information.
+    training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
+    folders, place = run.get("data"), Path(run.get("out", ""))
+    if folders and len(folders) > _MOST_FOLDERS:
+        training["data"] = f"{len(folders)} folders, {folders[0]} to {folders[-1]}"
+    ships = place.parent == Path("models") / finding.REFERENCE and place.name in _SHIPPED
+    if ships and training:
+        training.setdefault("commands", f"pipelines/reference.sh {place.name}")
+    known = {
+        "training": training,
+        "top1": {name: run[name] for name in _TOP1 if run.get(name) is not None},
+        "validation_rows_from": run.get("validation_rows_from"),
+        "grades": grades,
+        "ships": ships,
+        "seed": run.get("learning.seed", run.get("seed")),  # of a training, or of another run
+    }
+    return {name: value for name, value in known.items() if value is not None}
 
-    training: Mapping[str, Any]
-    top1: Mapping[str, float]
-    validation_rows_from: str | None
-    grades: Mapping[str, Any] | None
-    ships: bool
-    seed: int | None
 
-    @classmethod
-    def of(cls, run: Mapping[str, Any], grades: Mapping[str, Any] | None = None) -> Results:
-        """The results in a run's settings and metrics, by name; values of other types count as unknown."""
-        # Settings that were not used are no information.
-        training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
-        folders, out, rows = (run.get(name) for name in ("data", "out", "validation_rows_from"))
-        seed = run.get("learning.seed", run.get("seed"))  # of a training, or of another run
-        if isinstance(folders, list) and len(folders) > _MOST_FOLDERS:
-            training["data"] = f"{len(folders)} folders, {folders[0]} to {folders[-1]}"
-        place = Path(out if isinstance(out, str) else "")
-        ships = place.parent == Path("models") / finding.REFERENCE and place.name in _SHIPPED
-        if ships and training:
-            training.setdefault("commands", f"pipelines/reference.sh {place.name}")
-        return cls(
-            training=training,
-            top1={name: run[name] for name in _TOP1 if isinstance(run.get(name), float)},
-            validation_rows_from=rows if isinstance(rows, str) else None,
-            grades=grades,
-            ships=ships,
-            seed=seed if type(seed) is int else None,
-        )
+def read_results(folder: Path, metrics: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The `results` that a run's folder records, with the grades in a report in the folder or beside it.
 
-    @classmethod
-    def read(cls, folder: Path, metrics: Mapping[str, Any] | None = None) -> Results:
-        """The results that a run's folder records, and grades in a report in the folder or beside it.
-
-        Args:
-          metrics: the results of a run that has not stored them yet. Of a self-play run, whose metrics are those of its
-            last iteration, only the length counts.
-        """
-        record = run_folder.read(folder)
-        result = (record.result if record else None) or {} if metrics is None else metrics
-        if "iteration" in result:
-            result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
-        return cls.of({**by_path(record.settings if record else {}), **result}, _grades(folder))
-
-    def recorded(self) -> dict[str, Any]:
-        """What is known, by name, as JSON stores it."""
-        return {name: value for name, value in asdict(self).items() if value is not None and name != "seed"}
+    Args:
+      metrics: the results of a run that has not stored them yet. Of a self-play run, whose metrics are those of its
+        last iteration, only the length counts.
+    """
+    record = run_folder.read(folder)
+    result = (record.result if record else None) or {} if metrics is None else metrics
+    if "iteration" in result:
+        result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
+    return results({**by_path(record.settings if record else {}), **result}, _grades(folder))
 
 
 def _grades(folder: Path) -> dict[str, Any] | None:
@@ -140,34 +82,22 @@ def _grades(folder: Path) -> dict[str, Any] | None:
     network = folder / finding.BEST
     for report in (folder, folder.parent) if network.is_file() else ():
         result = run_folder.result_of(report / "evaluation")
-        players, networks, benchmark = (_mapping(result.get(name)) for name in ("players", "networks", "benchmark"))
-        for name, player in players.items():
-            graded = _mapping(_mapping(player).get("sets"))
-            sets = {headline: graded[headline] for headline in HEADLINES if _has_shares(graded.get(headline))}
+        for name, graded in result.get("networks", {}).items():
             # A network with a search has a name with @, and its grades are not those of the network.
-            graded_file = _mapping(networks.get(name))
-            is_this = graded_file.get("network_sha256") == file_hash(network) and graded_file.get("precision") != "int8"
-            if sets and "@" not in name and is_this:
-                return {"player": name, "half": str(benchmark.get("half")), "sets": sets}
+            is_this = graded["network_sha256"] == file_hash(network) and graded["precision"] != "int8"
+            if is_this and "@" not in name:
+                sets = result["players"][name]["sets"]
+                sets = {headline: sets[headline] for headline in HEADLINES if headline in sets}
+                if sets:
+                    return {"player": name, "half": result["benchmark"]["half"], "sets": sets}
     return None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    """The value, or an empty mapping in place of anything else."""
-    return value if isinstance(value, dict) else {}
-
-
-def _has_shares(grades: Any) -> bool:
-    """Whether the grades of a set have what the card shows."""
-    shares = [_mapping(_mapping(grades).get(metric)) for metric in ("optimal", "outcome")]
-    return all(isinstance(share.get(name), int | float) for share in shares for name in ("mean", "low", "high"))
 
 
 def write(record: Mapping[str, Any], folder: Path) -> str:
     """The card as Markdown, from the content of `export.json`; the folder has the files, for their sizes."""
     formats = {format.file: format for format in FORMATS.values()}
     formats = {name: formats[name] for name in record["files"]}
-    return TEMPLATE.read_text(encoding="utf-8").format(
+    return _TEMPLATE.format(
         **{"commit": "unknown", **record}
         | {
             "library": "onnx" if finding.ONNX in formats else "tensorflow",
@@ -176,12 +106,12 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
             "boards": comparison.CHECKED_BOARDS,
             "measure": comparison.MEASURE,
             "int8": _int8(record["files"]),
-            "programs": "\n\n".join(_programs(formats.values())),
-            "value": _VALUE if record["value_head"] else "",
+            "programs": "\n".join(_programs(formats.values())).rstrip(),
+            "value": _PARTS["value"] if record["value_head"] else "",
             "training": _training(record["training"]),
             "license": "apache-2.0" if record["ships"] else "unknown",
-            "licence": _SHIPPED_LICENCE if record["ships"] else _USER_LICENCE,
-            "figures": "\n".join(_figures(record)) or _NO_FIGURES,
+            "licence": _PARTS["shipped licence" if record["ships"] else "user licence"].rstrip(),
+            "figures": "\n".join(_figures(record)) or _PARTS["no figures"].rstrip(),
             "mistakes": _mistakes(**record["mistakes"]),
         }
     )
@@ -201,11 +131,11 @@ def _files(written: Mapping[str, Any], formats: Mapping[str, Format], folder: Pa
 
 def _programs(formats: Collection[Format]) -> Iterator[str]:
     """For each kind of file that was written, lines that load it."""
-    for title, lines in _PROGRAMS.items():
+    for title in ("SavedModel", "LiteRT", "ONNX"):
         files = [format.file for format in formats if format.title.removesuffix(" int8") == title]
         if files:
             also = "".join(f", also `{file}`" for file in files[1:])
-            yield f"{title}{also}:\n\n```python\n{lines.strip().replace('FILE', files[0])}\n```"
+            yield _PARTS[title].replace("{also}", also).replace("FILE", files[0])
 
 
 def _int8(written: Mapping[str, Any]) -> str:
@@ -215,7 +145,7 @@ def _int8(written: Mapping[str, Any]) -> str:
         for name, converted in written.items()
         for boards, loss in converted["losses"].items()
     ]
-    return _INT8.format(rows="\n".join(rows)) if rows else ""
+    return _PARTS["int8"].format(rows="\n".join(rows)) if rows else ""
 
 
 def _figures(record: Mapping[str, Any]) -> Iterator[str]:

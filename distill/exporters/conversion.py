@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,9 @@ def run_alone(format: formats.Format, path: Path, boards: NDArray[np.int8]) -> d
     """The outputs of a written file on int8 (B, 6, 7), from a process without this package. Raises UserError."""
     # A format that needs neither must not load them, or an app would have to install them.
     unwanted = {"distill", "tensorflow", "keras"} - {*format.needs}
-    code = _CLIENT.format(load=_source(format.load), name=format.load.__name__, unwanted=unwanted)
+    code = _CLIENT.format(
+        load=textwrap.dedent(inspect.getsource(format.load)), name=format.load.__name__, unwanted=unwanted
+    )
     with tempfile.TemporaryDirectory() as workplace:
         boards_file, outputs_file = Path(workplace, "boards.npy"), Path(workplace, "outputs.npz")
         np.save(boards_file, boards)
@@ -124,10 +126,3 @@ def run_alone(format: formats.Format, path: Path, boards: NDArray[np.int8]) -> d
             raise UserError(f"{format.title}: the written file does not work without the project ({problem})")
         with np.load(outputs_file) as outputs:
             return dict(outputs)
-
-
-def _source(function: Callable[..., Any]) -> str:
-    try:
-        return textwrap.dedent(inspect.getsource(function))
-    except OSError:
-        raise UserError(f"{function.__name__}: its source is needed; define it in a file") from None

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from distill.common import UserError, file_hash, provenance, say, write_json
 from distill.common.files import swapped
 from distill.exporters import card, comparison, conversion, formats
-from distill.exporters.card import Results
 from distill.exporters.conversion import Converted
 from distill.networks import finding, saved
 from distill.networks.facts import FACTS
@@ -35,7 +34,7 @@ EXAMPLES = 12
 
 
 def publish(
-    core: keras.Model, folder: Path, results: Results, others: Sequence[str] = (), network: Path | None = None
+    core: keras.Model, folder: Path, results: Mapping[str, Any], others: Sequence[str] = (), network: Path | None = None
 ) -> dict[str, Converted]:
     """Write `<folder>/saved_model/`.
 
@@ -43,7 +42,7 @@ def publish(
       core: the network with its raw logits.
       folder: the model's folder, which the caller has locked (`run_folder.locked`); created where missing. Its previous
         export stays until everything new has passed.
-      results: of the network's run, for the card.
+      results: of the network's run, `card.results`.
       others: formats besides the SavedModel, keys of `formats.FORMATS`.
       network: the `.keras` file that holds `core`, whose hash is recorded; None: unknown.
 
@@ -60,7 +59,7 @@ def publish(
         formats.check_installed(name)
     require_ours(folder / finding.PUBLISHED)
     with swapped(folder / finding.PUBLISHED, exported_names) as new:
-        boards, facts = comparison.check_boards(), formats.facts(core, network, results.seed)
+        boards, facts = comparison.check_boards(), formats.facts(core, network, results.get("seed"))
         # The network is evaluated once, and every file is compared with these outputs.
         predict = saved.predict_with(core, str(network or ""))
         expected = predict(boards)
@@ -75,7 +74,7 @@ def publish(
             **facts,
             "versions": provenance.versions("tensorflow", "keras"),
             "files": files,
-            **results.recorded(),
+            **results,
             "mistakes": comparison.mistakes(predict),
         }
         write_json(new / FACTS, record)
@@ -85,7 +84,7 @@ def publish(
     return written
 
 
-def publish_if_possible(core: keras.Model, folder: Path, results: Results) -> None:
+def publish_if_possible(core: keras.Model, folder: Path, results: Mapping[str, Any]) -> None:
     """`publish` the best network of a run's folder, or print the command that does it."""
     if possible():
         publish(core, folder, results, network=folder / finding.BEST)

@@ -208,6 +208,17 @@ def landing(mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return cells
 
 
+def after_moves(current: Bitboards, mask: Bitboards, columns: NDArray[np.integer]) -> tuple[Any, Any, Any]:
+    """`current` and `mask`, uint64 (B,), after a stone in each column, (B,), and bool (B,), whether it wins.
+
+    Raises ValueError for a full column.
+    """
+    stone = landing(mask)[np.arange(len(mask)), columns]
+    if not stone.all():
+        raise ValueError(f"a move into a full column, in {int((stone == 0).sum())} of {len(mask)} positions")
+    return current ^ mask, mask | stone, has_four(current | stone)
+
+
 def faults(current: Any, mask: Any) -> Iterator[tuple[Any, str]]:
     """The rules of a position: whether two bitboards, integers or arrays, break each, and the words that say so."""
     yield mask | FULL_BOARD != FULL_BOARD, "stones outside the 42 cells"

@@ -22,8 +22,8 @@ def wins_in(stones: Bitboards, mask: Bitboards, direction: str) -> Columns:
     cells, shift = landing(mask), np.uint64(DIRECTIONS[direction])
     added = stones[:, None] | cells
     pairs = added & (added >> shift)
-    here: Columns = (cells != 0) & ((pairs & (pairs >> (shift + shift))) != 0)
-    return here
+    completed: Columns = (cells != 0) & ((pairs & (pairs >> (shift + shift))) != 0)
+    return completed
 
 
 def wins(stones: Bitboards, mask: Bitboards) -> Columns:

@@ -1,7 +1,7 @@
 """Checks of every row of a shard against the rules of the game and the settings of its run, with NumPy.
 
 In: a table of `schema.ROW` or `schema.PACKED_ROW`, and what the shard's metadata say about it. Out: at most one fault
-for each row, in words that name the values.
+for each row, in words that name the game and the values. Ranges of values are those of `schema.arrays`.
 
 No code is shared with what plays the games: the rules come from `game/`, and the search is not imported.
 Dimensions: B rows, A = 7 columns, K votes of a row.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,48 +28,35 @@ Finding: TypeAlias = tuple[Any, Callable[[int], str]]
 """Which rows are wrong, bool (B,), and the words for one of them."""
 
 
-class Fault(NamedTuple):
-    """What is wrong with one row, or with a whole game."""
-
-    game: int
-    what: str
-
-
-def faults(table: pa.Table, metadata: Mapping[str, Any]) -> Iterator[Fault]:
+def faults(table: pa.Table, metadata: Mapping[str, Any]) -> Iterator[str]:
     """Everything wrong with the rows of a shard, at most one fault for each row.
 
     `metadata` say which games the shard holds and, by the identity of the run, who labelled them. Only the built-in
     search has its votes and simulations checked. The label of a user's labeller need not be the majority of its votes.
-    Raises DataError where columns cannot be arrays, because of nulls or of lists of different lengths, and LookupError,
-    TypeError, ValueError or ArithmeticError for metadata that are not those of a shard.
+    Raises DataError where columns cannot be arrays or have values out of range, and LookupError, TypeError, ValueError
+    or ArithmeticError for metadata that are not those of a shard.
     """
-    first, number = int(metadata["first_game"]), int(metadata["games"])
-    if first < 0 or not 0 <= number <= schema.SHARD_ROWS:
-        raise ValueError(f"{number:,} games from {first:,} on do not fit a shard")
-    rows = schema.arrays("shard", table, bounded=False)
-    wrong, expected, identity = np.zeros(len(table), np.bool_), np.arange(first, first + number), metadata["identity"]
-    findings: Iterator[Finding]
-    if metadata.get("kind") == schema.PACKED:
-        games, findings = first + np.arange(len(table)), iter(())  # merged from many runs: there is nothing to compare
-    else:
-        games = rows["game_id"]
-        findings = itertools.chain(_of_rows(rows, identity), _of_games(rows, expected, identity, wrong))
+    rows, first, games = schema.arrays("shard", table), metadata["first_game"], metadata["games"]
+    if metadata.get("kind") == schema.PACKED:  # merged from many runs: there is nothing else to compare
+        if len(table) != games:
+            yield f"{len(table):,} boards, but its metadata say {games:,}"
+        return
+    identity, expected = metadata["identity"], np.arange(first, first + games)
+    wrong = np.zeros(len(table), np.bool_)
     # A row is reported once, with its first fault: the others may follow from it.
-    for found, what in findings:
-        new = np.flatnonzero(found & ~wrong)
-        wrong |= found
+    for fault, what in itertools.chain(_of_rows(rows, identity), _of_games(rows, expected, identity, wrong)):
+        new = np.flatnonzero(fault & ~wrong)
+        wrong |= fault
         for row in new.tolist():
-            yield Fault(int(games[row]), what(row))
-    for game in np.setdiff1d(expected, games):
-        yield Fault(int(game), "the game has no rows")
+            yield f"game {rows['game_id'][row]}: {what(row)}"
+    for game in np.setdiff1d(expected, rows["game_id"]):
+        yield f"game {game}: the game has no rows"
 
 
 def _of_rows(rows: Columns, identity: Mapping[str, Any]) -> Iterator[Finding]:
     """What a row alone shows."""
     current, mask, ply, votes, visits = (rows[name] for name in ("current", "mask", "ply", "votes", "visits"))
-    label, move, simulations, value, outcome = (
-        rows[name] for name in ("label", "move", "simulations", "value", "outcome")
-    )
+    label, move, simulations = (rows[name] for name in ("label", "move", "simulations"))
     legal, stones = rules.legal_mask(mask), np.bitwise_count(mask)
 
     # The position.
@@ -78,25 +65,25 @@ def _of_rows(rows: Columns, identity: Mapping[str, Any]) -> Iterator[Finding]:
     yield rules.are_over(current, mask), lambda _: "the game is over in this position"
     yield ply != stones, lambda i: f"ply {ply[i]}, but {stones[i]} stones on the board"
 
-    # What the labeller found.
-    yield (
-        ~(outputs.are_legal(votes, legal) | (votes == -1)).all(axis=1),
-        lambda i: f"votes {_text(votes[i])} for no legal column",
-    )
-    yield (visits < 0).any(axis=1), lambda i: f"visits {_text(visits[i])} below zero"
+    # Columns that are full.
+    allowed = outputs.are_legal(votes, legal) | (votes == -1)
+    yield ~allowed.all(axis=1), lambda i: f"votes {_text(votes[i])} for no legal column"
     yield ((visits != 0) & ~legal).any(axis=1), lambda i: f"visits {_text(visits[i])} on a full column"
-    yield ~outputs.are_legal(label[:, None], legal)[:, 0], lambda i: f"label {label[i]} is no legal column"
-    yield ~outputs.are_legal(move[:, None], legal)[:, 0], lambda i: f"move {move[i]} is no legal column"
+    for name, columns in (("label", label), ("move", move)):
+        illegal = ~outputs.are_legal(columns[:, None], legal)[:, 0]
+        yield illegal, lambda i, name=name: f"{name} {rows[name][i]} is no legal column"  # type: ignore[misc]
+
+    # What the labeller returned.
     searched, by_user = "votes" in identity, "labeller" in identity
     if searched or by_user:  # a network's visits may be an improved policy, in parts of the simulations
         total = visits.sum(axis=1, dtype=np.int64)
         yield total != simulations, lambda i: f"visits sum to {total[i]}, simulations to {simulations[i]}"
     if searched:
-        each, number = int(identity["simulations"]), int(identity["votes"])
+        budget, number = int(identity["simulations"]), int(identity["votes"])
         wrong_number = np.full(len(label), votes.shape[1] != number)
         yield wrong_number, lambda _: f"{votes.shape[1]} votes, where the run has {number}"
-        differs = simulations != number * each
-        yield differs, lambda i: f"{simulations[i]} simulations, where the run has {number} x {each}"
+        differs = simulations != number * budget
+        yield differs, lambda i: f"{simulations[i]} simulations, where the run has {number} x {budget}"
     if not by_user:
         yield (votes < 0).any(axis=1), lambda i: f"votes {_text(votes[i])} with one that was skipped"
         best = majority((votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1), visits)
@@ -104,8 +91,6 @@ def _of_rows(rows: Columns, identity: Mapping[str, Any]) -> Iterator[Finding]:
         yield label != best, lambda i: what.format(label[i], _text(votes[i]), best[i])
     if (searched or by_user) and (identity.get("noise_at") != "move" or not identity["noise_fraction"]):
         yield move != label, lambda i: f"move {move[i]} is not the label {label[i]}, which the run plays"
-    yield ~(np.abs(value) <= 1), lambda i: f"value {value[i]} outside [-1, 1]"
-    yield np.abs(outcome) > 1, lambda i: f"outcome {outcome[i]} is not 1, 0 or -1"
 
 
 def _of_games(

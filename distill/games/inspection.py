@@ -1,36 +1,26 @@
 """Checks of a whole run: the record against the files, and every row of every file.
 
-In: the storage of a run of games or of packed boards. Out: every violation, with its file and game. Nothing is changed.
+In: the storage of a run of games or of packed boards. Out: every violation, in words. Nothing is changed.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
+import fnmatch
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from distill.common import DataError, run_folder
 from distill.common.run_folder import RECORD
 from distill.common.storage import Storage
-from distill.games import checks, schema
+from distill.games import checks, schema, shards
 from distill.games.reader import KINDS
-from distill.games.schema import Shard, is_shard
+from distill.games.schema import Shard
 
-
-@dataclass(frozen=True, kw_only=True)
-class Violation:
-    """One thing that is wrong with a file, or with one of its games."""
-
-    file: str
-    what: str
-    game: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.file}{'' if self.game is None else f', game {self.game}'}: {self.what}"
+SHARDS = "shard-*.parquet"
+"""What files of rows are called."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,112 +29,75 @@ class Inspected:
 
     Attributes:
       metadata, shard, table: its metadata, its entry for a record, its rows; None for a file that cannot be read.
-      error: why there is no `shard`.
     """
 
     name: str
-    violations: list[Violation]
-    metadata: dict[str, Any] | None = field(default=None, repr=False)
+    violations: list[str]
+    metadata: dict[str, Any] = field(default_factory=dict, repr=False)
     shard: Shard | None = None
     table: pa.Table | None = field(default=None, repr=False)
-    error: DataError | None = None
 
 
 def inspect(storage: Storage) -> Iterator[Inspected]:
-    """The record, then each shard that it names or that exists.
+    """Each shard that the record names or that exists, then the record.
 
     Raises DataError where there is neither a record nor a shard, and for a folder of another kind.
     """
-    names, record = storage.names(), run_folder.read(storage)
-    if record and record.kind not in KINDS:
-        raise DataError(f"{storage}: holds {record.kind}; inspect takes games and packed boards")
-    if record is None and not any(map(is_shard, names)):
-        raise DataError(f"{storage}: holds no games; inspect takes games and packed boards")
-    result = record.result if record else None
-    listed, wrong = _record(storage, result)
-    if record and result and record.kind == schema.GAMES:
-        identity = {name: value for name, value in record.identity.items() if name != "shard_games"}
-        if schema.run_name(identity) != result.get("run"):
-            wrong.append("its identity is not that of the run")
+    record, files = run_folder.read(storage), fnmatch.filter(storage.names(), SHARDS)
+    if (record and record.kind not in KINDS) or not (record or files):
+        holds = record.kind if record else "no games"
+        raise DataError(f"{storage}: holds {holds}; inspect takes games and packed boards")
+    result, wrong = record.result if record else None, [] if record and record.result else ["the run is not finished"]
+    run, recorded, whole = None, dict[str, Any](), list[Shard]()
     if result:
-        wrong += [f"{name} is not in the record" for name in filter(is_shard, names) if name not in listed]
-    yield Inspected(name=RECORD, violations=[Violation(file=RECORD, what=what) for what in wrong])
-    for name in sorted({*listed, *filter(is_shard, names)}):
-        yield inspect_shard(storage, name, listed.get(name), result["run"] if listed and result else None)
+        try:
+            run = schema.run_of(storage, result).run
+            recorded = {entry["name"]: entry for entry in result["shards"]}
+        except DataError as error:
+            wrong.append(_without_name(error))
+    for name in sorted({*recorded, *files}):
+        inspected = inspect_shard(storage, name, run)
+        whole += [inspected.shard] if inspected.shard else []
+        yield inspected
+    if run and record:
+        # What the record would say of these files.
+        identity = {name: value for name, value in record.identity.items() if name != "shard_games"}
+        expected = shards.result(run if record.kind != schema.GAMES else schema.run_name(identity), whole)
+        expected["shards"] = {entry["name"]: entry for entry in expected["shards"]}
+        known = (result or {}) | {"shards": recorded}
+        names = expected.keys() & known.keys()
+        different = run_folder.differences(*({name: side[name] for name in names} for side in (known, expected)))
+        wrong += [f"does not describe the files: {what}" for what in different]
+        starts = [0, *(shard.first_game + shard.games for shard in whole)]
+        wrong += [
+            f"{shard.name} begins with game {shard.first_game}, but game {start} comes next"
+            for shard, start in zip(whole, starts, strict=False)
+            if shard.first_game != start
+        ]
+    yield Inspected(name=RECORD, violations=[f"{RECORD}: {what}" for what in wrong])
 
 
-def _record(storage: Storage, result: Mapping[str, Any] | None) -> tuple[dict[str, Shard], list[str]]:
-    """The shards in the result of a run by name, and what is wrong with it; none where it cannot be used."""
-    if result is None:
-        return {}, ["the run is not finished"]
-    try:
-        shards = schema.shards_of(storage, result)
-    except DataError as error:
-        return {}, [_without_name(error)]
-    # Sums and order: together the shards hold games 0 to the last one, each once.
-    wrong, end = [], 0
-    for key in ("games", "rows", "simulations"):
-        total = sum(getattr(shard, key) for shard in shards)
-        if result.get(key, total) != total:
-            wrong.append(f"{result[key]} {key}, but its shards have {total:,}")
-    for shard in sorted(shards, key=lambda shard: shard.first_game):
-        if shard.first_game != end:
-            wrong.append(f"{shard.name} begins with game {shard.first_game}, but game {end} comes next")
-        end = shard.first_game + shard.games
-    return {shard.name: shard for shard in shards}, wrong
-
-
-def inspect_shard(storage: Storage, name: str, listed: Shard | None = None, run: str | None = None) -> Inspected:
-    """One shard: every page whole, every row true, and as the record says.
-
-    `listed` is its entry in the record, and `run` the name of the run there, if any.
-    """
-    wrong: list[tuple[int | None, str]] = []
-    table = metadata = shard = stopped = None
+def inspect_shard(storage: Storage, name: str, run: str | None = None) -> Inspected:
+    """One shard: every page whole, every row true, and of the run of this name, if one is named."""
+    wrong, table, metadata, shard = list[str](), None, dict[str, Any](), None
     try:
         content = storage.read(name)
     except FileNotFoundError:
-        missing = Violation(file=name, what="missing, though the record names it")
-        return Inspected(name=name, violations=[missing], error=schema.DamagedError(missing.what))
+        return Inspected(name=name, violations=[f"{name}: missing, though the record names it"])
     try:
-        sha256 = hashlib.sha256(content).hexdigest()
-        if listed and sha256 != listed.sha256:
-            wrong.append((None, "not the file that the record describes (SHA-256)"))
         table, metadata = schema.read_table(f"{storage}/{name}", None, content)
+        shard = schema.shard_of(name, table, metadata, content)
         if run is not None and metadata.get("run") != run:
-            wrong.append((None, f"of the run {metadata.get('run')}, the record of {run}"))
+            wrong.append(f"of the run {metadata.get('run')}, the record of {run}")
         if metadata.get("kind") == schema.GAMES and schema.run_name(metadata["identity"]) != metadata.get("run"):
-            wrong.append((None, "its identity is not that of its run"))
-        shard = describe(name, table, metadata, sha256)
-        for key in ("first_game", "games", "rows", "simulations", "content_hash") if listed else ():
-            ours, theirs = getattr(shard, key), getattr(listed, key)
-            if ours != theirs:
-                wrong.append((None, f"{key} {ours}, but {theirs} in the record"))
+            wrong.append("its identity is not that of its run")
         wrong += checks.faults(table, metadata)
     except DataError as error:
-        wrong.append((None, _without_name(error)))
-        stopped = error
+        wrong.append(_without_name(error))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        wrong.append((None, f"its metadata are not those of a shard of games ({type(error).__name__}: {error})"))
-        stopped = schema.DamagedError(wrong[-1][1])
-    violations = [Violation(file=name, what=what, game=game) for game, what in wrong]
-    return Inspected(name=name, violations=violations, metadata=metadata, shard=shard, table=table, error=stopped)
-
-
-def describe(name: str, table: pa.Table, metadata: Mapping[str, Any], sha256: str) -> Shard:
-    """A shard's entry for a record; packed boards have no simulations."""
-    simulations = 0
-    if "simulations" in table.column_names:
-        simulations = int(schema.numbers(table["simulations"].combine_chunks()).sum(dtype=np.int64))
-    return Shard(
-        name=name,
-        first_game=int(metadata["first_game"]),
-        games=int(metadata["games"]),
-        rows=len(table),
-        simulations=simulations,
-        sha256=sha256,
-        content_hash=schema.content_hash(table),
-    )
+        wrong.append(f"its metadata are not those of a shard of games ({type(error).__name__}: {error})")
+    violations = [f"{name}{', ' if what.startswith('game ') else ': '}{what}" for what in wrong]
+    return Inspected(name=name, violations=violations, metadata=metadata, shard=shard, table=table)
 
 
 def _without_name(error: BaseException) -> str:

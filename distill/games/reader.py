@@ -10,11 +10,10 @@ run, which page checksums do not; it takes about a second per gigabyte.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import itertools
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from distill.common.arrays import Arrays
 from distill.game import rules
 from distill.game.mixing import GOLDEN, splitmix64
 from distill.games import schema
-from distill.games.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_STEPS
+from distill.games.schema import ROW, VALIDATION, VALUE_STEPS
 from distill.mcts.labeller import majority
 
 KINDS = (schema.GAMES, schema.PACKED_BOARDS)
@@ -41,7 +40,6 @@ Columns = dict[str, NDArray[Any]]
 """Raw columns by name, each (B,) in the type of `schema.ROW`, visits (B, 7)."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShardFile(schema.Shard):
     """A shard and its folder."""
 
@@ -91,47 +89,24 @@ class RawRows(Arrays):
 # Runs -----------------------------------------------------------------------------------------------------------------
 
 
-def remake_command(folder: Path) -> str:
-    """The command that plays missing games of a folder again, or words for it where no search played them."""
-    record = run_folder.read(folder)
-    if record is None or record.kind != schema.GAMES:
-        return f"the command that wrote {folder}"
-    command = "selfplay" if "network" in record.identity else "generate"
-    config = shlex.quote(str(folder / run_folder.RECORD))
-    return f"python -m distill.{command} --config {config} --out {shlex.quote(str(folder))}"
-
-
 def open_run(folder: Path) -> Run:
     """The run in a folder, from its record alone; the shards are not opened.
 
     Raises DataError for a folder that is missing, empty, not of games, or not finished.
     """
-    record = run_folder.read(folder)
-    if record is None and not any(folder.glob("shard-*")):
+    if not folder.is_file() and not any(path.name != run_folder.LOCK for path in folder.glob("*")):
         where = "--preset smoke" if folder == cli.SMOKE_DATA / "games" else f"--out {shlex.quote(str(folder))}"
-        if folder.is_file() or any(path.name != run_folder.LOCK for path in folder.glob("*")):  # such as the benchmark
-            raise DataError(f"{folder}: holds other files, not games; name a folder that generate has finished")
         raise DataError(f"{folder}: no games here; make them with: python -m distill.generate {where}")
     record = run_folder.finished(folder, *KINDS)
-    return run_of(folder, record)
-
-
-def run_of(folder: Path, record: run_folder.Record) -> Run:
-    """The run that a finished record describes. Raises DataError for another result than that of games."""
-    result = record.result or {}
-    shards = schema.shards_of(folder, result)
-    try:
-        sources = {name for source in result.get("inputs", ()) for name in source["sources"]}
-    except (LookupError, TypeError) as error:
-        raise DataError(f"{folder}/{run_folder.RECORD}: its inputs are not those of packed boards ({error})") from error
+    result = schema.run_of(folder, record.result or {})
     return Run(
         folder=folder,
-        name=result["run"],
-        sources=frozenset(sources or {result["run"]}),
+        name=result.run,
+        sources=frozenset(name for source in result.inputs for name in source["sources"]) or frozenset({result.run}),
         identity=record.identity,
-        games=sum(shard.games for shard in shards),
-        rows=sum(shard.rows for shard in shards),
-        shards=tuple(ShardFile(folder=folder, **dataclasses.asdict(shard)) for shard in shards),
+        games=sum(shard.games for shard in result.shards),
+        rows=sum(shard.rows for shard in result.shards),
+        shards=tuple(ShardFile(folder=folder, **dict(shard)) for shard in result.shards),
     )
 
 
@@ -145,26 +120,22 @@ def open_runs(folders: Sequence[Path]) -> list[Run]:
 
 
 def verify(runs: Iterable[Run], advice: str | None = None) -> None:
-    """Raise DataError unless every shard is the file that the record describes, in this schema.
+    """Raise DataError unless every shard is the file that the record describes.
 
     `advice` says what a user can do; None: make the games again.
     """
     for run in runs:
         for shard in run.shards:
-            with schema.opened(shard.path, _content(shard, advice)) as file:
-                metadata = schema.metadata_of(shard.path, file)
-                schema.check_schema(shard.path, metadata, file, schema.row_of(metadata))
+            _content(shard, advice)
 
 
 def _content(shard: ShardFile, advice: str | None = None) -> bytes:
     """The bytes of a shard. Raises DataError unless they are those that the record describes; `advice` as above."""
-    exists = shard.path.is_file()
-    content = shard.path.read_bytes() if exists else b""
-    if not exists or hashlib.sha256(content).hexdigest() != shard.sha256:
+    content = shard.path.read_bytes() if shard.path.is_file() else b""
+    if hashlib.sha256(content).hexdigest() != shard.sha256:
         # `generate` does not overwrite rows that somebody changed, so the file must go first.
-        again = advice or f"to make it again, delete it, then: {remake_command(shard.folder)}"
-        what = "not the file that the record describes (damaged or changed)" if exists else "missing"
-        raise DataError(f"{shard.path}: {what}; {again}")
+        again = advice or f"delete it, and start the command that wrote {shard.folder} again"
+        raise DataError(f"{shard.path}: not the file that the record describes (missing, damaged or changed); {again}")
     return content
 
 
@@ -186,13 +157,6 @@ def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float)
     return (splitmix64(state) >> np.uint64(11)).astype(np.float64) / 2.0**53 < fraction
 
 
-def count_games(run: Run, validation_fraction: float) -> dict[int, int]:
-    """Games of a run by split."""
-    games = [np.arange(shard.first_game, shard.first_game + shard.games) for shard in run.shards]
-    validation = sum(int(in_validation(run.name, numbers, validation_fraction).sum()) for numbers in games)
-    return {TRAINING: run.games - validation, VALIDATION: validation}
-
-
 # Rows -----------------------------------------------------------------------------------------------------------------
 
 
@@ -202,15 +166,18 @@ def read(shard: ShardFile, columns: Sequence[str]) -> Columns:
     Raises DataError for a file that the record does not describe, for missing values and those outside
     `schema.LIMITS`, and where packed boards lack a column.
     """
-    content = _content(shard)
-    packed = schema.row_of(schema.read_metadata(shard.path, content)) is PACKED_ROW
-    wanted = PACKED_ROW if packed else pa.schema([ROW.field(name) for name in columns])
-    rows = schema.arrays(shard.path, schema.read_table(shard.path, wanted, content)[0])
+    table, metadata = schema.read_table(shard.path, None, _content(shard), columns)
+    return columns_of(shard.path, table, metadata, columns)
+
+
+def columns_of(path: Path | str, table: pa.Table, metadata: Mapping[str, Any], columns: Sequence[str] = RAW) -> Columns:
+    """Some columns of a table of raw rows or of packed boards, which lack some of them. Raises DataError as `read`."""
+    rows = schema.arrays(path, table)
     # Packed boards hold less than rows of games: what follows from it is added, what does not is missing.
-    if packed:
-        rows = unpacked(rows, shard.first_game)
-        if missing := [name for name in columns if name not in rows]:
-            raise DataError(f"{shard.path}: packed boards, which have no {missing[0]}; games are needed here")
+    if metadata.get("kind") == schema.PACKED:
+        rows = unpacked(rows, metadata["first_game"])
+    if missing := [name for name in columns if name not in rows]:
+        raise DataError(f"{path}: packed boards, which have no {missing[0]}; games are needed here")
     return {name: rows[name] for name in columns}
 
 
@@ -222,15 +189,22 @@ def raw_rows(folders: Sequence[Path], split: int | None = None, validation_fract
       split: TRAINING, VALIDATION, or None for every row.
       validation_fraction: the share of games in validation, as given to `prepare`.
     """
-    runs = open_runs(folders)
-    parts: list[Columns] = [{name: np.empty(0, ROW.field(name).type.to_pandas_dtype()) for name in RAW}]
-    for run in runs:
+    parts = []
+    for run in open_runs(folders):
         for rows in (read(shard, RAW) for shard in run.shards):
             if split is not None:
                 chosen = in_validation(run.name, rows["game_id"], validation_fraction) == (split == VALIDATION)
                 rows = {name: values[chosen] for name, values in rows.items()}
             parts.append(rows)
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in RAW}
+    return joined(parts)
+
+
+def joined(parts: Sequence[Columns]) -> RawRows:
+    """The columns RAW of several tables as one."""
+    columns = {
+        name: np.concatenate([np.empty(0, ROW.field(name).type.to_pandas_dtype()), *(part[name] for part in parts)])
+        for name in RAW
+    }
     return RawRows(game=columns.pop("game_id"), **columns)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from distill.common.plugins import Plugin
-from distill.common.settings import Seed, Settings, as_json
+from distill.common.settings import Seed, Settings
 from distill.game.rules import EMPTY, Position, from_moves, is_over, legal_columns, next_position
 from distill.mcts import uct
 from distill.mcts.results import generator
@@ -48,25 +48,16 @@ class RunSettings(Settings):
     shard_games: int = Field(200, ge=1, le=100_000, description="games in one shard file")
 
 
-def settings_of(config: RunSettings) -> RunSettings:
-    """The settings without what else a config has, such as a command's."""
-    return RunSettings(**{name: getattr(config, name) for name in RunSettings.model_fields})
-
-
 def plugin_of(settings: RunSettings) -> Plugin | None:
     """The user's labeller; None for the built-in search. Raises UserError where it cannot be imported."""
     return Plugin.named(settings.labeller, "--labeller") if settings.labeller else None
 
 
-def identity(settings: RunSettings, plugin: Plugin | None = None) -> dict[str, Any]:
-    """What the games of a run depend on: its settings, and the version of the search or the labeller's source hash.
-
-    `plugin` is the labeller as described by the process that started the run; None: look it up here.
-    """
-    stored = as_json(settings_of(settings))
-    del stored["shard_games"]
+def identity(settings: RunSettings) -> dict[str, Any]:
+    """What the games of a run depend on: its settings, and the version of the search or the labeller's source hash."""
+    stored = settings.model_dump(mode="json", include=RunSettings.model_fields.keys() - {"shard_games"})
     stored |= stored.pop("search")
-    plugin = plugin or plugin_of(settings)
+    plugin = plugin_of(settings)
     if plugin is None:
         del stored["labeller"]
         return {"search_version": uct.SEARCH_VERSION, **stored}

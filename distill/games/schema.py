@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from distill.common import DataError, canonical_json, first_line, write_atomically
 from distill.common.run_folder import RECORD
@@ -90,41 +89,60 @@ LIMITS = {
 }  # fmt: skip
 """The smallest and the largest value of a column; of packed boards VALUE_STEPS times those of `value`."""
 
-_SHARD = re.compile(r"shard-\d{5,}\.parquet")
-
 
 def shard_name(index: int) -> str:
     """File name of a shard."""
     return f"shard-{index:05d}.parquet"
 
 
-def is_shard(name: str) -> bool:
-    """Whether a file is a shard, by its name."""
-    return _SHARD.fullmatch(name) is not None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shard:
+class Shard(BaseModel):
     """What a record says of one shard, a file beside it: games `first_game` to `first_game + games - 1`."""
 
-    name: str
-    first_game: int
-    games: int
-    rows: int
-    simulations: int
+    model_config = ConfigDict(frozen=True)
+    name: str = Field(pattern=r"^shard-\d{5,}\.parquet$")  # a record from elsewhere must not reach outside its folder
+    first_game: int = Field(ge=0)
+    games: int = Field(ge=0, le=SHARD_ROWS)
+    rows: int = Field(ge=0, le=SHARD_ROWS)
+    simulations: int = Field(ge=0)
     sha256: str
     content_hash: str
 
 
-def shard_of(entry: Mapping[str, Any]) -> Shard:
-    """A record's entry of a shard. Raises LookupError, TypeError, ValueError or ArithmeticError for what is none."""
-    numbers = {key: int(entry[key]) for key in ("first_game", "games", "rows", "simulations")}
-    if min(numbers.values()) < 0 or max(numbers["games"], numbers["rows"]) > SHARD_ROWS:
-        raise ValueError(f"a shard of {numbers['games']} games and {numbers['rows']} rows")
-    name = str(entry["name"])
-    if not is_shard(name):  # a record from elsewhere must not reach outside its folder
-        raise ValueError(f"{name!r} is no shard's name")
-    return Shard(name=name, sha256=str(entry["sha256"]), content_hash=str(entry["content_hash"]), **numbers)
+class Run(BaseModel):
+    """The result of a finished run of games or of packed boards.
+
+    Attributes:
+      run: its name, from which the split of its games is computed.
+      inputs: what packed boards were made from.
+    """
+
+    run: str = Field(pattern="^[0-9a-f]{16,}$")
+    shards: list[Shard]
+    inputs: list[dict[str, Any]] = []
+
+
+def run_of(place: object, result: Mapping[str, Any]) -> Run:
+    """The result of a run of games. Raises DataError for another result."""
+    try:
+        return Run.model_validate(result)
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise DataError(f"{place}/{RECORD}: not the result of a run of games ({problem})") from error
+
+
+def shard_of(name: str, table: pa.Table, metadata: Mapping[str, Any], content: bytes) -> Shard:
+    """A shard's entry for a record; packed boards have no simulations. Raises DamagedError for other metadata."""
+    simulations = 0
+    if "simulations" in table.column_names:
+        simulations = int(numbers(table["simulations"].combine_chunks()).sum(dtype=np.int64))
+    try:
+        return Shard(
+            name=name, first_game=metadata["first_game"], games=metadata["games"], rows=len(table),
+            simulations=simulations, sha256=hashlib.sha256(content).hexdigest(), content_hash=content_hash(table),
+        )  # fmt: skip
+    except (LookupError, ValidationError) as error:
+        raise DamagedError(f"{name}: its metadata are not those of a shard of games ({error})") from error
 
 
 def run_name(identity: Mapping[str, Any]) -> str:
@@ -181,10 +199,6 @@ class DamagedError(DataError):
     """A damaged file, which may be replaced: it is not somebody's edit."""
 
 
-class ForeignError(DataError):
-    """A sound Parquet file that another program has written."""
-
-
 @contextmanager
 def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.ParquetFile]:
     """A Parquet file, its pages verified as they are read; `content` are its bytes where they were read before.
@@ -211,51 +225,53 @@ def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.Parque
         raise DamagedError(f"{path}: {what} ({first_line(error)})") from error
 
 
-def metadata_of(path: Path | str, file: pq.ParquetFile) -> dict[str, Any]:
-    """The "distill" metadata of an open file. Raises ForeignError where there is none, DamagedError for other bytes."""
-    stored = (file.schema_arrow.metadata or {}).get(b"distill")
-    if stored is None:
-        raise ForeignError(f"{path}: not written by distill (no metadata)")
-    try:
-        metadata = json.loads(stored)
-    except (ValueError, RecursionError):
-        metadata = None
-    if not isinstance(metadata, dict):
-        raise DamagedError(f"{path}: damaged (its metadata are no JSON object)")
-    return metadata
-
-
-def read_metadata(path: Path, content: bytes | None = None) -> dict[str, Any]:
-    """The "distill" metadata of a Parquet file. Raises DataError where there is none."""
-    with opened(path, content) as file:
-        return metadata_of(path, file)
-
-
 def read_table(
-    path: Path | str, schema: pa.Schema | None = ROW, content: bytes | None = None
+    path: Path | str,
+    schema: pa.Schema | None = None,
+    content: bytes | None = None,
+    columns: Sequence[str] = tuple(ROW.names),
 ) -> tuple[pa.Table, dict[str, Any]]:
     """A table and its metadata, checksums and schema verified.
 
     Args:
       schema: its columns; None: raw rows or packed ones, as the metadata say.
       content: the bytes of the file, where they were read before.
+      columns: those of raw rows that are read.
 
     Raises DataError for a file that is truncated, damaged, not written by distill, of another schema version, or
     without a column.
     """
     with opened(path, content) as file:
-        metadata = metadata_of(path, file)
-        schema = schema or row_of(metadata)
-        check_schema(path, metadata, file, schema)
+        metadata = _metadata(path, file)
+        if (version := metadata.get("schema_version")) != SCHEMA_VERSION:
+            raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}; make it again")
+        if schema is not PREPARED_ROW and file.metadata.num_rows > SHARD_ROWS:
+            raise DamagedError(
+                f"{path}: declares {file.metadata.num_rows:,} rows, a shard holds {SHARD_ROWS:,} at most"
+            )
+        if schema is None and metadata.get("kind") == PACKED:
+            schema = PACKED_ROW
+        elif schema is None:
+            schema = pa.schema([ROW.field(name) for name in columns])
         table = file.read(columns=schema.names, use_threads=False).select(schema.names)
         return table.cast(schema), metadata
 
 
-def arrays(path: Path | str, table: pa.Table, *, bounded: bool = True) -> dict[str, NDArray[Any]]:
+def _metadata(path: Path | str, file: pq.ParquetFile) -> dict[str, Any]:
+    stored = (file.schema_arrow.metadata or {}).get(b"distill")
+    if stored is None:
+        raise DataError(f"{path}: not written by distill (no metadata); delete the file to rebuild it")
+    try:
+        return dict(json.loads(stored))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedError(f"{path}: damaged (its metadata are no JSON object)") from error
+
+
+def arrays(path: Path | str, table: pa.Table) -> dict[str, NDArray[Any]]:
     """The columns of a table by name: (B,), texts as str, lists as (B, length).
 
-    Raises DamagedError, which names the file and the column, for missing values, lists of different lengths and, where
-    `bounded`, values outside LIMITS, such as NaN.
+    Raises DamagedError, which names the file and the column, for missing values, lists of different lengths, and values
+    outside LIMITS, such as NaN.
     """
     columns = {}
     for name, chunks in zip(table.column_names, table.columns, strict=True):
@@ -266,7 +282,7 @@ def arrays(path: Path | str, table: pa.Table, *, bounded: bool = True) -> dict[s
         array = values.to_numpy(zero_copy_only=False)
         low, high = LIMITS.get(name, (-np.inf, np.inf))
         scale = VALUE_STEPS if name == "value" and pa.types.is_integer(values.type) else 1
-        if bounded and name in LIMITS and not ((low * scale <= array) & (array <= high * scale)).all():
+        if name in LIMITS and not ((low * scale <= array) & (array <= high * scale)).all():
             raise DamagedError(f"{path}: column {name!r} has values outside [{low * scale:g}, {high * scale:g}]")
         if pa.types.is_list(column.type):
             lengths = np.unique(np.diff(numbers(column.offsets)))
@@ -276,35 +292,6 @@ def arrays(path: Path | str, table: pa.Table, *, bounded: bool = True) -> dict[s
             array = array.reshape(len(column), -1 if len(column) else COLUMNS)
         columns[name] = array.astype(np.str_) if pa.types.is_string(column.type) else array
     return columns
-
-
-def row_of(metadata: Mapping[str, Any]) -> pa.Schema:
-    """The columns of a shard: of raw rows or of packed ones."""
-    return PACKED_ROW if metadata.get("kind") == PACKED else ROW
-
-
-def check_schema(path: Path | str, metadata: Mapping[str, Any], file: pq.ParquetFile, schema: pa.Schema = ROW) -> None:
-    """Raise DataError unless a file has this schema version and every column of `schema`, in its type and size."""
-    version = metadata.get("schema_version")
-    if version != SCHEMA_VERSION:
-        advice = "update distill" if isinstance(version, int) and version > SCHEMA_VERSION else "generate it again"
-        raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}; {advice}")
-    found = file.schema_arrow
-    for field in schema:
-        if field.name not in found.names:
-            raise DamagedError(f"{path}: column {field.name!r} is missing")
-        if not _same_type(found.field(field.name).type, field.type):
-            raise DamagedError(
-                f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}"
-            )
-    if schema is not PREPARED_ROW and file.metadata.num_rows > SHARD_ROWS:
-        raise DamagedError(f"{path}: declares {file.metadata.num_rows:,} rows, a shard holds {SHARD_ROWS:,} at most")
-
-
-def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:
-    if pa.types.is_list(found) or pa.types.is_fixed_size_list(found):
-        return bool(hasattr(expected, "value_type") and found.value_type == expected.value_type)
-    return bool(found == expected)
 
 
 def numbers(array: pa.Array) -> NDArray[Any]:
@@ -326,13 +313,3 @@ def content_hash(table: pa.Table) -> str:
         array = numbers(column.flatten() if pa.types.is_nested(column.type) else column)
         digest.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()
-
-
-def shards_of(place: object, result: Mapping[str, Any]) -> list[Shard]:
-    """The shards in the result of a run of games. Raises DataError for another result."""
-    try:
-        if not re.fullmatch("[0-9a-f]{16,}", result["run"]):  # the split of games is computed from it
-            raise ValueError(f"run {result['run']!r}")
-        return [shard_of(entry) for entry in result["shards"]]
-    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-        raise DataError(f"{place}/{RECORD}: not the result of a run of games ({error})") from error

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from distill.common import write_atomically
 from distill.common.progress import Advance, silent
-from distill.common.settings import Seed, Settings, as_json
+from distill.common.settings import Seed, Settings
 from distill.games import playing, runs, shards
 from distill.mcts import puct
 from distill.mcts.engine.record import GameRecord
@@ -45,8 +46,7 @@ class SelfPlaySettings(Settings):
 
 def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:
     """What defines a run of self-play: its settings, the search's version, and the name of the network's weights."""
-    fields = SelfPlaySettings.model_fields.keys() - {"shard_games"}
-    chosen = {name: value for name, value in as_json(settings).items() if name in fields}
+    chosen = settings.model_dump(mode="json", include=SelfPlaySettings.model_fields.keys() - {"shard_games"})
     chosen |= chosen.pop("search")
     return {"puct_version": puct.PUCT_VERSION, "network": network, **chosen}
 
@@ -84,7 +84,9 @@ def make_shards(
             places = np.flatnonzero(shard == index)
             if (record.length[places] > 0).all():  # a game has no length before its end
                 table = playing.rows(record, places, numbers[places])
-                shards.write(table, run, index, index * size, len(places), folder, LIBRARIES)
+                task = shards.Task(index=index, games=len(places))
+                entry, content = shards.encoded(table, run, task, index * size, LIBRARIES)
+                write_atomically(folder / entry.name, content)
 
     puct.play_games(
         *playing.starts(settings, numbers.tolist()),

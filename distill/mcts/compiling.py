@@ -1,38 +1,71 @@
-"""Compile a search before it is needed; later processes load it from the cache in milliseconds.
+"""Compile a search before it is needed, and where compiled code is kept: later processes load it in milliseconds.
 
-python -m distill.mcts.compiling uct        # or puct
+    python -m distill.mcts.compiling uct        # or puct
+
+The folder's name contains a hash of the sources and of Python's and Numba's versions. Numba itself checks only the file
+in which a function stands, and would run stale machine code after a change in a file that it inlines from.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
+import os
 import sys
+import tempfile
+from pathlib import Path
 
-from distill.common import say
-from distill.mcts.cache import LAST_COMPILED, is_compiled
+from distill.common import provenance, say
+
+LAST_COMPILED = {"uct": "uct_simulation.search", "puct": "puct_simulation.take_evaluations"}
+"""By search: the function of the engine that is compiled last."""
+
+
+def _folder() -> str:
+    """The first folder that can be written: the package's, the user's, or one that only this process uses."""
+    package = Path(__file__).parent
+    files = sorted(
+        [*package.rglob("*.py"), *(package.parent / "game").glob("*.py")]
+    )  # constants of `game` are compiled in
+    known = str(provenance.versions("numba")).encode() + b"".join(path.read_bytes() for path in files)
+    name = f"compiled-{hashlib.sha256(known).hexdigest()[:16]}"
+    users = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "distill")
+    for folder in (package / "__pycache__" / name, users / name):
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return str(folder)
+    return tempfile.mkdtemp()
+
+
+FOLDER = _folder()
 
 
 def compile_search(search: str) -> None:
-    """Compile everything that `uct.search` or `puct.search` runs, or load it from the cache."""
+    """Compile everything that `uct.search` or `puct.search` runs, or load it from the folder."""
     import numpy as np
 
-    board = np.zeros((1, 6, 7), np.int8)
+    from distill.game.rules import EMPTY
+
     if search == "uct":
         from distill.mcts import uct
 
-        uct.search(board, uct.UctSettings(simulations=1, votes=1))
+        uct.search([EMPTY], uct.UctSettings(simulations=1, votes=1))
     else:
         from distill.mcts import puct
 
         # Any evaluation will do: what compiles does not depend on it.
-        evaluation = np.zeros((1, 7), np.float32), np.zeros(1, np.float32)
-        puct.search(board, lambda _: evaluation, puct.PuctSettings(simulations=1))
+        puct.search([EMPTY], lambda _: (np.zeros((1, 7)), np.zeros(1)), puct.PuctSettings(simulations=1))
 
 
 @functools.cache
 def prepare(search: str) -> None:
-    """Compile a search, `uct` or `puct`, unless an earlier process has done so; say what will take long."""
-    if not is_compiled(search):
+    """Compile a search, `uct` or `puct`, unless an earlier process has done so; say that it will take long.
+
+    What an earlier process has compiled is loaded later, with Numba.
+    """
+    if not any(Path(FOLDER).glob(f"*/{LAST_COMPILED[search]}-*.nbc")):
         say("compiling the search, which may take two minutes, but only once")
         compile_search(search)
 

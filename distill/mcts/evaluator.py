@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from distill.game import outputs
 from distill.game.encoding import boards
 from distill.game.mixing import GOLDEN, splitmix64
-from distill.game.rules import FULL_BOARD, Bitboards, has_four, landing, legal_mask
+from distill.game.rules import FULL_BOARD, Bitboards, after_moves, legal_mask
 
 Evaluations: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
 BitboardEvaluator: TypeAlias = Callable[[Bitboards, Bitboards], Evaluations]
@@ -64,11 +64,10 @@ def by_rollouts(evaluate: BitboardEvaluator, seed: int = 0) -> BitboardEvaluator
         # One ply of all rollouts at a time; finished ones leave the arrays.
         while len(live):
             column = _draw(policy, mask, random)
-            cell = landing(mask)[np.arange(len(mask)), column]
-            won = has_four(current | cell)
+            current, mask, won = after_moves(current, mask, column)
             value[live[won]] = sign
-            unfinished = ~won & (mask | cell != np.uint64(FULL_BOARD))
-            live, current, mask = live[unfinished], (current ^ mask)[unfinished], (mask | cell)[unfinished]
+            unfinished = ~won & (mask != np.uint64(FULL_BOARD))
+            live, current, mask = live[unfinished], current[unfinished], mask[unfinished]
             sign, random = -sign, splitmix64(random[unfinished] + np.uint64(GOLDEN))
             if len(live):
                 policy, _ = outputs.evaluation(evaluate(current, mask), mask)

@@ -60,29 +60,29 @@ class Labeller(Protocol):
         """
 
 
-def check_labels(found: Any, legal: NDArray[np.bool_]) -> Labels:
+def check_labels(labels: Any, legal: NDArray[np.bool_]) -> Labels:
     """Complete labels of positions with these legal columns, bool (B, A), in the types of a row.
 
     Raises OutputError for wrong shapes and types, NaN, values outside [-1, 1], full columns and boards without visits.
     """
-    if not isinstance(found, Labels):
-        raise OutputError(f"returned {type(found).__name__}, not distill.Labels")
-    visits = outputs.visits(found.visits, legal).astype(np.int64)  # unsigned numbers have no -1 for `majority`
-    value = np.clip(outputs.values(found.value, len(legal)), -1, 1)
-    label = majority(visits, visits) if found.label is None else outputs.moves(found.label, legal, "label")
-    votes = label[:, None] if found.votes is None else outputs.votes(found.votes, legal)
+    if not isinstance(labels, Labels):
+        raise OutputError(f"returned {type(labels).__name__}, not distill.Labels")
+    visits = outputs.visits(labels.visits, legal).astype(np.int64)
+    value = np.clip(outputs.values(labels.value, len(legal)), -1, 1)
+    label = majority(visits, visits) if labels.label is None else outputs.moves(labels.label, legal, "label")
+    votes = label[:, None] if labels.votes is None else outputs.votes(labels.votes, legal)
     return Labels(visits=visits, value=value, label=label, votes=votes)
 
 
-def majority(counts: NDArray[np.integer[Any]], visits: NDArray[np.integer[Any]]) -> NDArray[np.int8]:
+def majority(counts: NDArray[Any], visits: NDArray[Any]) -> NDArray[np.int8]:
     """int8 (B,): the column with most votes, then most visits, then nearest the centre, then the lower.
 
     Args:
       counts: (B, A), votes for each column.
-      visits: (B, A).
+      visits: (B, A), or whatever else decides between columns with equal votes.
     """
     order = np.array(COLUMNS_FROM_CENTRE)
     counts, visits = counts[:, order], visits[:, order]
-    leading = np.where(counts == counts.max(axis=1, keepdims=True), visits, -1)
+    leading = np.where(counts == counts.max(axis=1, keepdims=True), visits, -np.inf)
     best: NDArray[np.int8] = order[leading.argmax(axis=1)].astype(np.int8)
     return best

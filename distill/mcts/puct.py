@@ -12,21 +12,17 @@ Dimensions: B batch, G games, S positions a game, A = 7 columns. Values are in [
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distill.game import outputs
 from distill.game.rules import CELLS, COLUMNS, Bitboards
-from distill.mcts import arguments
 from distill.mcts.engine import puct_moves, puct_simulation, puct_tree
 from distill.mcts.engine.best_ucb1 import SLOTS
-from distill.mcts.engine.gumbel import halving_schedule
-from distill.mcts.engine.puct_tree import KeptEvaluations, PuctDraws, PuctParameters, PuctTrees
+from distill.mcts.engine.puct_tree import KeptEvaluations, PuctDraws
 from distill.mcts.engine.record import Ended, GameRecord, new_record
 from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
-from distill.mcts.results import Positions, SearchResult, checked_bitboards, gamma_variates, generator, results_of
+from distill.mcts.results import Positions, SearchResult, as_bitboards, check_starts, generator, results_of, streams
 from distill.mcts.settings import PuctSettings
 
 __all__ = ["PuctSettings", "new_kept", "play_games", "quiet", "search"]
@@ -37,8 +33,8 @@ PUCT_VERSION = 3
 LANES = 256
 """Games side by side, and so the largest batch that is evaluated."""
 
-KEPT_BITS = 18
-"""2^18 evaluations are kept for positions that are reached again: 10 MB."""
+KEPT = 2**18
+"""Evaluations that are kept for positions that are reached again, a power of two: 10 MB."""
 
 
 def quiet(settings: PuctSettings) -> PuctSettings:
@@ -56,9 +52,7 @@ def search(
     no position, and for seeds that do not fit; and OutputError, which names the evaluator, for logits or values that no
     search can use.
     """
-    return results_of(
-        play_games(*checked_bitboards(positions), settings, on_bitboards(evaluator), seeds=seeds, steps=1)
-    )
+    return results_of(play_games(*as_bitboards(positions), settings, on_bitboards(evaluator), seeds=seeds, steps=1))
 
 
 def play_games(
@@ -82,16 +76,10 @@ def play_games(
     depend on the others in its batch. `kept` has evaluations from earlier calls with this evaluator and gets the new
     ones. Raises ValueError for arguments that do not fit, and OutputError for logits or values that no search can use.
     """
-    current, mask = arguments.starts("puct", current, mask)
-    streams = arguments.streams("puct", seeds, len(current), games)
-    arguments.whole("puct", "steps", steps, least=1)
-    arguments.whole("puct", "lanes", lanes, least=1)
-    kept = kept or new_kept()
-    _check_kept(kept)
-    record = new_record(current, mask, steps)
-    lanes = min(lanes, len(current))
-    draws = draw(streams[:lanes], steps, settings)
-    trees = _trees(settings, draws, kept, record, lanes)
+    check_starts(current, mask)
+    sources, lanes = streams(seeds, len(current), games), min(lanes, len(current))
+    record, draws = new_record(current, mask, steps), draw(sources[:lanes], steps, settings)
+    trees = puct_tree.new_trees(settings, draws, kept or new_kept(), record, lanes)
     leaves, games_left = np.zeros(lanes, np.int64), iter(range(lanes, len(current)))
     while (trees.game >= 0).any():
         # Search until every lane waits for an evaluation or its game has ended.
@@ -108,7 +96,7 @@ def play_games(
             puct_simulation.take_evaluations(trees, lanes_waiting, *outputs.evaluation(evaluations, leaf_mask))
         # Idle lanes take the next games, whose numbers are drawn only now: those of 100,000 games take 540 MB.
         for lane, game in zip(idle.tolist(), games_left, strict=False):
-            for numbers, drawn in zip(draws, draw([streams[game]], steps, settings), strict=True):
+            for numbers, drawn in zip(draws, draw([sources[game]], steps, settings), strict=True):
                 numbers[lane] = drawn[0]
             puct_moves.set_root(trees, record, lane, game, 0)
     return record
@@ -116,50 +104,18 @@ def play_games(
 
 def new_kept() -> KeptEvaluations:
     """Space for evaluations to keep from one call of `play_games` to the next: 1.8 times the speed in a match."""
-    return puct_tree.new_evaluations(KEPT_BITS)
+    return KeptEvaluations(np.zeros(KEPT, np.uint64), np.zeros(KEPT * SLOTS, np.float32))
 
 
-def _check_kept(kept: KeptEvaluations) -> None:
-    """Raise ValueError unless there is space for 2^k evaluations: compiled code finds each by k bits of a hash."""
-    number, values = len(kept.known), len(kept.values)
-    if number.bit_count() != 1:
-        raise ValueError(f"puct: kept has space for {number} evaluations, not for a power of two")
-    if values != SLOTS * number:
-        raise ValueError(f"puct: kept has {values} values for {number} evaluations, {SLOTS * number} needed")
-
-
-def _trees(
-    settings: PuctSettings, draws: PuctDraws, kept: KeptEvaluations, record: GameRecord, lanes: int
-) -> PuctTrees:
-    """Trees with these settings in which the first games of the record begin."""
-    schedule = [halving_schedule(settings.simulations, columns) for columns in range(COLUMNS + 1)]
-    # The parameters that are settings, then those that compiled code reads in another form.
-    values: dict[str, Any] = {name: getattr(settings, name, None) for name in PuctParameters._fields}
-    values["gumbel"], values["printed"] = settings.root == "gumbel", settings.rule == "printed"
-    values["fpu_reduction"] = -1.0 if settings.fpu_reduction is None else settings.fpu_reduction
-    values["win_value"] = np.rint(puct_tree.UNIT * settings.discount ** np.arange(CELLS + 2)).astype(np.int64)
-    parameters = PuctParameters(**values | {"schedule": np.array(schedule, np.int32)})
-    return puct_tree.new_trees(parameters, exploration_factors(settings), draws, kept, record, lanes)
-
-
-def exploration_factors(settings: PuctSettings) -> NDArray[np.float64]:
-    """What multiplies P / (1 + n), or 1 / sqrt(n) for the printed rule, in a node entered N times; by N."""
-    entered = np.maximum(np.arange(settings.simulations + 3, dtype=np.float64), 1.0)
-    c = np.full(len(entered), settings.exploration)
-    if settings.rule != "constant":
-        c += np.log((entered + 19652 + 1) / 19652)
-    return c * np.sqrt(np.log(entered) if settings.rule == "printed" else entered)
-
-
-def draw(streams: Sequence[tuple[int, int]], steps: int, settings: PuctSettings) -> PuctDraws:
+def draw(sources: Sequence[tuple[int, int]], steps: int, settings: PuctSettings) -> PuctDraws:
     """The random numbers of games."""
-    shape = (len(streams), steps)
+    shape = (len(sources), steps)
     draws = PuctDraws(np.zeros((*shape, COLUMNS)), np.zeros((*shape, COLUMNS)), np.zeros((*shape, 2)))
-    for i, (seed, game) in enumerate(streams):
+    for i, (seed, game) in enumerate(sources):
         random = generator(seed, game, 1)
         if settings.noise_fraction and settings.root == "gumbel":
             draws.gumbel[i] = random.gumbel(size=(steps, COLUMNS))
         elif settings.noise_fraction:
-            draws.gamma[i] = gamma_variates(random, settings.dirichlet_alpha, steps)
+            draws.gamma[i] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
         draws.uniform[i] = random.random((steps, 2))
     return draws

@@ -44,7 +44,6 @@ from distill.game.rules import (
     next_position,
 )
 from distill.mcts.labeller import Labels
-from distill.mcts.results import gamma_variates
 
 if TYPE_CHECKING:
     from distill.mcts.settings import UctSettings
@@ -186,10 +185,10 @@ def rollout(position: Position, state: int, heuristic: bool) -> int:
     return 0
 
 
-def backup(path: Path, value: int) -> None:
-    """Add the leaf's value to every move on the path, for the side that played it."""
+def backup(path: Path, value: int, discount: float = 1.0) -> None:
+    """Add the leaf's value to every move on the path, for the side that played it; each ply discounts it."""
     for node, column in reversed(path):
-        value = -value
+        value = -round(value * discount)
         node.visits[column] += 1
         node.total[column] += value
 
@@ -277,17 +276,14 @@ def label(
     Random numbers: `keys`, `orders` and `gammas` have one entry a search, as `uct` and `exploration_weights` take them;
     `move`, (8,), is for `noisy_move`.
     """
-    if len(keys) != settings.votes:
-        raise ValueError(f"{len(keys)} keys given, {settings.votes} needed, one for each vote")
     votes, visits, value = [], [0] * COLUMNS, 0.0
-    noise_at_label = settings.noise_fraction if settings.noise_at == "label" else 0.0
     for key, order, gamma in zip(keys, orders, gammas, strict=True):
-        root = uct(position, settings, key, order, exploration_weights(position, gamma, noise_at_label))
+        root = uct(position, settings, key, order, exploration_weights(position, gamma, settings.label_noise))
         votes.append(best_visited(root))
         visits = [before + more for before, more in zip(visits, root.visits, strict=True)]
         value += sum(total_of(root, column) for column in range(COLUMNS)) / settings.simulations
     label = majority(votes, visits)
-    played = noisy_move(position, label, move, settings.noise_fraction - noise_at_label)
+    played = noisy_move(position, label, move, settings.move_noise)
     return Result(votes=votes, label=label, visits=visits, value=value / settings.votes, move=played)
 
 
@@ -298,15 +294,11 @@ def label_boards(boards: NDArray[np.int8], seeds: NDArray[np.uint64], settings: 
         random = np.random.default_rng(seed)
         keys = random.integers(2**64, size=settings.votes, dtype=np.uint64).tolist()
         orders = [random.permutation(COLUMNS).tolist() for _ in keys]
-        gammas = gamma_variates(random, settings.dirichlet_alpha, settings.votes).tolist()
+        gammas = random.standard_gamma(settings.dirichlet_alpha, (settings.votes, COLUMNS)).tolist()
         no_chance = [0.0] * (COLUMNS + 1)  # `generate` draws the noise of moves
         labels.append(label(Position(int(current), int(mask)), keys, orders, gammas, no_chance, settings))
-    return Labels(
-        visits=np.array([each.visits for each in labels]),
-        value=np.array([each.value for each in labels]),
-        label=np.array([each.label for each in labels]),
-        votes=np.array([each.votes for each in labels]),
-    )
+    arrays = {name: np.array([getattr(one, name) for one in labels]) for name in ("visits", "value", "label", "votes")}
+    return Labels(**arrays)
 
 
 def best_visited(root: Node) -> int:

@@ -33,6 +33,7 @@ from distill.mcts.reference import (
     Node,
     Path,
     Result,
+    backup,
     best,
     dirichlet,
     exploration_weights,
@@ -168,14 +169,6 @@ def expand(position: Position, evaluate: EvaluateOne, settings: PuctSettings, is
         for column in winning_moves(position) if is_root else []:  # inside the tree such a position is no leaf
             node.proven[column], node.plies[column] = WON, 1
     return node
-
-
-def backup(path: Path, value: int, discount: float) -> None:
-    """Add a leaf's value, in UNITs for its side to move, to every move on the path; each ply discounts it."""
-    for node, column in reversed(path):
-        value = -round(value * discount)
-        node.visits[column] += 1
-        node.total[column] += value
 
 
 # One search -----------------------------------------------------------------------------------------------------------
@@ -317,7 +310,7 @@ def policy_in_units(odds: dict[int, float], shift: float) -> list[int]:
     below, before, visits = 0.0, 0, []
     for column in range(COLUMNS):
         below += odds.get(column, 0.0)
-        here = math.floor(below / sum(odds.values()) * POLICY_UNITS + float(shift))
-        visits.append(here - before)
-        before = here
+        rounded = math.floor(below / sum(odds.values()) * POLICY_UNITS + float(shift))
+        visits.append(rounded - before)
+        before = rounded
     return visits

@@ -1,8 +1,9 @@
-"""What goes into a search of single positions, and what comes out: the same for UCT and PUCT."""
+"""What goes into a search, and what comes out: the same for UCT and PUCT."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -10,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.game import inputs
-from distill.game.encoding import bitboards
-from distill.game.rules import COLUMNS, ROWS, Bitboards, Position
+from distill.game.encoding import bitboards, bitboards_of
+from distill.game.rules import COLUMNS, ROWS, Bitboards, Position, are_over, faults
 from distill.mcts.engine.record import GameRecord
 
 Positions: TypeAlias = Sequence[Position] | NDArray[np.int8]
@@ -37,16 +38,38 @@ class SearchResult:
     simulations: int
 
 
-def checked_bitboards(positions: Positions) -> tuple[Bitboards, Bitboards]:
-    """`current` and `mask`, uint64 (B,). Raises ValueError for what is neither positions nor boards."""
-    items: Any = positions
-    if not isinstance(items, Iterable):
-        raise ValueError(f"positions are one {type(items).__name__}, not a list of positions or boards")
-    items = list(items) if isinstance(items, Iterator) else items
-    if isinstance(items, np.ndarray) or not all(isinstance(item, Position) for item in items):
-        return bitboards(inputs.boards(items).reshape(-1, ROWS, COLUMNS))
-    current, mask = (np.array([getattr(item, name) for item in items]) for name in ("current", "mask"))
-    return current, mask  # of any type: `arguments.starts` checks them
+def as_bitboards(positions: Positions) -> tuple[Bitboards, Bitboards]:
+    """`current` and `mask`, uint64 (B,). Raises ValueError for boards that are none."""
+    items: Any = positions if isinstance(positions, np.ndarray) else list(positions)
+    if isinstance(items, list) and all(isinstance(item, Position) for item in items):
+        return bitboards_of(items)
+    return bitboards(inputs.boards(items).reshape(-1, ROWS, COLUMNS))
+
+
+def check_starts(current: Bitboards, mask: Bitboards) -> None:
+    """Raise ValueError for what is no position, or where the game is over: compiled code checks nothing."""
+    over = are_over(current, mask), "the game is over, so there is nothing to search"
+    for wrong, what in (*faults(current, mask), over):
+        if wrong.any():
+            raise ValueError(f"position {wrong.argmax()}: {what}")
+
+
+def streams(seeds: Any, number: int, games: Sequence[int] | None = None) -> list[tuple[int, int]]:
+    """(seed, game), the source of the random numbers, for each of `number` positions.
+
+    Args:
+      seeds: one seed for all positions, or a seed for each.
+      games: the game of each position; None: 0, 1, ... with one seed, and 0 with a seed for each.
+
+    Raises ValueError for another number of seeds, and TypeError for one that is no whole number.
+    """
+    is_one = np.ndim(seeds) == 0
+    if games is None:
+        games = range(number) if is_one else [0] * number
+    seeds = [operator.index(seed) for seed in ([seeds] * number if is_one else seeds)]
+    if len(seeds) != number:
+        raise ValueError(f"{len(seeds)} seeds given, {number} needed, one for each position")
+    return list(zip(seeds, games, strict=True))
 
 
 def results_of(record: GameRecord) -> list[SearchResult]:
@@ -66,21 +89,3 @@ def results_of(record: GameRecord) -> list[SearchResult]:
 def generator(seed: int, game: int, stream: int) -> np.random.Generator:
     """Independent random numbers for each (run seed, game, stream): Philox, counter-based, no state shared."""
     return np.random.Generator(np.random.Philox(key=np.array([seed, game], np.uint64), counter=[0, 0, 0, stream]))
-
-
-def gamma_variates(random: np.random.Generator, alpha: float, steps: int) -> NDArray[np.float64]:
-    """float64 (S, 7): gamma variates of `steps` positions; divided by the sum over open columns, Dirichlet noise.
-
-    Below an alpha of 0.02 all of a position may underflow to 0, so they are drawn as logarithms, log G(α) =
-    log G(α + 1) + log(U) / α, and divided by the largest. Differences of neighbours end at 100, because a share of
-    e^-100 changes no sum: then any columns that are open keep their order.
-    """
-    if alpha >= 0.02:
-        return random.standard_gamma(alpha, (steps, COLUMNS))
-    logarithms = np.log(random.standard_gamma(alpha + 1, (steps, COLUMNS)))
-    logarithms += np.log1p(-random.random((steps, COLUMNS))) / max(alpha, 1e-300)
-    order = np.argsort(-logarithms, axis=1)
-    ordered = np.take_along_axis(logarithms, order, axis=1)
-    differences = np.maximum(np.diff(ordered, axis=1, prepend=ordered[:, :1]), -100.0)
-    np.put_along_axis(logarithms, order, differences.cumsum(axis=1), axis=1)
-    return np.exp(logarithms)

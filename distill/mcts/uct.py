@@ -16,18 +16,19 @@ the noise acts on the move played: it is drawn from (1 − f) · [the label] + f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distill.game.rules import CELLS, COLUMNS, Bitboards
-from distill.mcts import arguments
-from distill.mcts.engine import uct_games, uct_simulation
-from distill.mcts.engine.best_ucb1 import SLOTS
-from distill.mcts.engine.record import GameRecord, new_record
-from distill.mcts.engine.uct_games import UctDraws
-from distill.mcts.engine.uct_simulation import UNVISITED
-from distill.mcts.results import Positions, SearchResult, checked_bitboards, gamma_variates, generator, results_of
+from distill.mcts import labelled_games
+from distill.mcts.engine import tree, uct_simulation
+from distill.mcts.engine.record import GameRecord
+from distill.mcts.engine.uct_simulation import UNVISITED, UctTrees
+from distill.mcts.labeller import Labels, majority
+from distill.mcts.results import Positions, SearchResult, as_bitboards, check_starts, generator, results_of, streams
 from distill.mcts.settings import UctSettings
 
 __all__ = ["UctSettings", "play_games", "search"]
@@ -54,7 +55,7 @@ def search(
     position, which makes its result independent of the others. Raises ValueError where the game is over, for what is
     no position, and for seeds that do not fit.
     """
-    return results_of(play_games(*checked_bitboards(positions), settings, seeds=seeds, lanes=lanes, steps=1))
+    return results_of(play_games(*as_bitboards(positions), settings, seeds=seeds, lanes=lanes, steps=1))
 
 
 def play_games(
@@ -73,43 +74,72 @@ def play_games(
     (seeds[i], games[i]), by default games 0. A game ends by the rules or after `steps` positions. `lanes` games run
     side by side, without influence on the result. Raises ValueError for arguments that do not fit.
     """
-    current, mask = arguments.starts("uct", current, mask)
-    streams = arguments.streams("uct", seeds, len(current), games)
-    arguments.whole("uct", "steps", steps, least=1)
-    arguments.whole("uct", "lanes", lanes, least=1)
-    draws, record = draw(streams, steps, settings), new_record(current, mask, steps, settings.votes)
+    check_starts(current, mask)
+    draws = draw(streams(seeds, len(current), games), steps, settings)
     # Searches too large to stand side by side take turns.
-    lanes = max(1, min(lanes, MOST_NODES // settings.simulations))
-    trees = uct_simulation.new_trees(min(lanes, len(current)), settings)
-    while trees.counts[0]:  # between two calls Python can stop the run, as for Ctrl-C
-        uct_games.play_games(trees, draws, record)
-    return record
+    lanes = max(1, min(lanes, MOST_NODES // settings.simulations, len(current)))
+    label = partial(_label, uct_simulation.new_trees(lanes, settings), draws)
+    return labelled_games.play_games(label, current, mask, draws.move, settings.move_noise, lanes)
 
 
-def draw(streams: Sequence[tuple[int, int]], steps: int, settings: UctSettings) -> UctDraws:
+def _label(
+    trees: UctTrees,
+    draws: UctDraws,
+    game: NDArray[np.intp],
+    step: NDArray[np.intp],
+    current: Bitboards,
+    mask: Bitboards,
+) -> Labels:
+    """Label B positions, at most one a lane, by their searches' votes; `game` and `step` choose the random numbers."""
+    votes = np.empty((len(game), draws.key.shape[2]), np.int8)
+    visits, value = np.zeros((len(game), COLUMNS), np.int64), np.zeros(len(game))
+    for vote in range(votes.shape[1]):
+        key, order, gamma = (part[game, step, vote] for part in (draws.key, draws.order, draws.gamma))
+        uct_simulation.search(trees, current, mask, key, order, gamma)
+        counts, totals = uct_simulation.root_moves(trees, len(game))
+        legal, proven = totals != tree.HOPELESS, np.abs(totals) > tree.PROVEN // 2
+        # The total of a proven move is a mark that outweighs all visits; every visit to it counts as a win or a loss.
+        returns = np.where(proven, np.sign(totals) * counts, totals) * legal
+        votes[:, vote] = majority(counts + totals * proven, returns / np.maximum(counts, 1))
+        visits += counts * legal
+        value += returns.sum(axis=1) / trees.parameters.simulations
+    label = majority((votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1), visits)
+    return Labels(visits=visits, value=value / votes.shape[1], label=label, votes=votes)
+
+
+class UctDraws(NamedTuple):
+    """All random numbers of G games, S positions each, K votes a position, except those of the rollouts."""
+
+    key: NDArray[np.uint64]  # (G, S, K) seeds of the rollouts
+    order: NDArray[np.float32]  # (G, S, K, 7) scores of unvisited moves
+    gamma: NDArray[np.float64]  # (G, S, K, 7) gamma variates: over their sum, Dirichlet noise of the root
+    move: NDArray[np.float64]  # (G, S, 8) the same for the move that is played, and a uniform number
+
+
+def draw(sources: Sequence[tuple[int, int]], steps: int, settings: UctSettings) -> UctDraws:
     """The random numbers of games; vote k of game g depends on (seed, g, k) alone, its moves on (seed, g)."""
-    shape = (len(streams), steps, settings.votes)
+    shape = (len(sources), steps, settings.votes)
     draws = UctDraws(
         key=np.empty(shape, np.uint64),
-        order=np.zeros((*shape, SLOTS), np.float32),
+        order=np.empty((*shape, COLUMNS), np.float32),
         gamma=np.empty((*shape, COLUMNS), np.float64),
-        move=np.array([draw_moves(*stream, steps, settings) for stream in streams]).reshape(-1, steps, COLUMNS + 1),
+        move=np.array([draw_moves(*source, steps, settings) for source in sources]).reshape(-1, steps, COLUMNS + 1),
     )
-    for i, (seed, game) in enumerate(streams):
+    for i, (seed, game) in enumerate(sources):
         # A stream for each vote, so that more votes leave the first ones as they were.
         for vote in range(settings.votes):
             random = generator(seed, game, 1 + vote)
             draws.key[i, :, vote] = random.integers(0, 2**64, steps, np.uint64)
-            draws.order[i, :, vote, :COLUMNS] = UNVISITED + random.random((steps, COLUMNS)).argsort(-1)
-            draws.gamma[i, :, vote] = gamma_variates(random, settings.dirichlet_alpha, steps)
+            draws.order[i, :, vote] = UNVISITED + random.random((steps, COLUMNS)).argsort(-1)
+            draws.gamma[i, :, vote] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
     return draws
 
 
 def draw_moves(seed: int, game: int, steps: int, settings: UctSettings) -> NDArray[np.float64]:
     """(S, 8): for the noise of each move in a game, gamma variates and a uniform number; zeros without this noise."""
     move = np.zeros((steps, COLUMNS + 1))
-    if settings.noise_at == "move":
+    if settings.move_noise:
         random = generator(seed, game, MOVE_STREAM)
-        move[:, :COLUMNS] = gamma_variates(random, settings.dirichlet_alpha, steps)
+        move[:, :COLUMNS] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
         move[:, COLUMNS] = random.random(steps)
     return move

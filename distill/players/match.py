@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from distill.common.progress import Advance, silent
 from distill.game.encoding import bitboards_of, boards
-from distill.game.rules import CELLS, FULL_BOARD, Position, from_moves, has_four, is_over, landing, mirror
+from distill.game.rules import CELLS, FULL_BOARD, Position, after_moves, from_moves, is_over, mirror
 from distill.game.tactics import wins
 from distill.players.intervals import share
 from distill.players.player import Player, checked_choices, seeds_for
@@ -118,16 +118,13 @@ def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int
             games = live[to_move == index]
             seeds = seeds_for(seed, games, plies[games])
             columns = checked_choices(players[index], current[games], mask[games], seeds).moves
-            cells = landing(mask[games])[np.arange(len(games)), columns]
             states.append(boards(current[games], mask[games]))
             moves.append(columns)
             numbers.append(games)
             for game, column in zip(games, columns, strict=True):
                 lines[game].append(int(column))
-            # A win counts for the player with the first stone, then the sides change.
-            opponent = current[games] ^ mask[games]
-            results[games] = np.where(has_four(current[games] | cells), 1 - 2 * (plies[games] % 2), 0)
-            current[games], mask[games] = opponent, mask[games] | cells
+            current[games], mask[games], won = after_moves(current[games], mask[games], columns)
+            results[games] = np.where(won, 1 - 2 * (plies[games] % 2), 0)  # for the player with the first stone
             plies[games] += 1
         # Finished games leave the batch.
         over = (results[live] != 0) | (mask[live] == FULL_BOARD)

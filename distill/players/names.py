@@ -20,9 +20,7 @@ so; one with a slash is a path that exists first, and then a name (`networks/fin
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +34,6 @@ from distill.mcts import compiling
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, MOST_SOLVER_SIMULATIONS, UctSettings
 from distill.networks import finding
 from distill.networks.facts import Facts
-from distill.networks.pretrained import onnx_in
 from distill.players import levels, network
 from distill.players.player import Player, RandomPlayer, as_player, checked_choices, seeds_for
 from distill.players.search import SearchPlayer
@@ -81,14 +78,11 @@ class Name:
     custom: str = ""
 
 
-@functools.lru_cache(1024)  # the server asks for every request
 def parse(name: str) -> Name:
     """The parts of a name, whether or not there is such a player."""
     first, _, number = name.partition(":")
-    if first in SEARCHES:
+    if first in SEARCHES or name in (*SIMPLE, *LEVELS):
         return Name(player=first, simulations=_simulations(number))
-    if name in (*SIMPLE, *LEVELS):
-        return Name(player=name)
     if plugins.is_spec(name):
         return Name(custom=name)
     # What remains is a network, perhaps with a mode.
@@ -176,7 +170,7 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: Workers | 
 def identity(name: str) -> list[str]:
     """What a player's moves depend on, as texts that tell whether a stored measurement still holds.
 
-    The name, a level's numbers, the versions of the searches, and the hash of the network or custom source.
+    The name, a level's numbers, the versions of the searches, and the hash of the network's file or of custom source.
     """
     from distill.mcts.puct import PUCT_VERSION  # only now, because a network alone plays without Numba
     from distill.mcts.uct import SEARCH_VERSION
@@ -190,7 +184,7 @@ def identity(name: str) -> list[str]:
     if base.custom:
         known.append(plugins.Plugin.named(name, "player").source)
     if path := network_of(name):
-        known += [_network_hash(path), f"quick {importlib.util.find_spec('onnxruntime') is not None}"]
+        known.append(_hash(network.file_of(path, base.simulations, fast=True)))
     return known
 
 
@@ -223,12 +217,6 @@ def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[s
                 "network_sha256": _hash(file) if file.suffix == ".keras" else Facts.read(file.parent).network_sha256,
             }
     return records
-
-
-def _network_hash(path: Path) -> str:
-    """SHA-256 of the trained network, which stays when its export is rewritten, or else of the exported files."""
-    files = (file for file in (path, path / finding.BEST, onnx_in(path)) if file and file.is_file())
-    return _hash(next(files, path))
 
 
 def _hash(path: Path) -> str:

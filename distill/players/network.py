@@ -17,6 +17,7 @@ from distill.game.rules import COLUMNS, ROWS, Bitboards
 from distill.mcts.settings import PuctSettings
 from distill.networks import finding, pretrained
 from distill.players.player import Choices, Player, Seeds, draw_by
+from distill.players.search import choices
 
 if TYPE_CHECKING:
     from distill.mcts.engine.puct_tree import KeptEvaluations
@@ -39,7 +40,7 @@ def load(name: str, folder: Path, mode: str, simulations: int, *, fast: bool) ->
     from distill.networks import saved
 
     if not simulations:
-        return NetworkPlayer(name=name, predict=saved.load(file), mode=mode)
+        return with_predict(name, saved.load(file), mode, simulations)
     from distill.networks.evaluator import NetworkEvaluator  # the fast kernels
 
     evaluate = NetworkEvaluator(saved.load_core(file))
@@ -113,9 +114,4 @@ class GuidedPlayer:
         lanes = max(1, min(len(current), LANES))
         settings, numbers = quiet(self.settings), seeds.tolist()
         record = play_games(current, mask, settings, self.predict, seeds=numbers, lanes=lanes, steps=1, kept=self.kept)
-        visits = record.visits[:, 0].astype(np.float64)
-        return Choices(
-            moves=record.label[:, 0].astype(np.int64),
-            policy=visits / visits.sum(1, keepdims=True),
-            value=record.value[:, 0],
-        )
+        return choices(record.label[:, 0], record.visits[:, 0], record.value[:, 0])

@@ -92,10 +92,6 @@ def checked_choices(player: Player, current: Bitboards, mask: Bitboards, seeds: 
 
     Raises OutputError naming the player for choices of a wrong shape or type, an illegal move, or a NaN.
     """
-    for bits in (current, mask, seeds):
-        if np.shape(bits) != (len(mask),) or np.asarray(bits).dtype != np.uint64:
-            shapes = ", ".join(f"{np.asarray(array).dtype} {np.shape(array)}" for array in (current, mask, seeds))
-            raise ValueError(f"{player.name}: current, mask and seeds are {shapes}; each must be uint64 ({len(mask)},)")
     legal = legal_mask(mask)
     with outputs.named(player.name):
         choices = player.choose(current.copy(), mask.copy(), seeds.copy())  # a player may use them as scratch

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distill.common import executors
 from distill.common.executors import Workers
-from distill.game.rules import COLUMNS, Bitboards, Position
+from distill.game.rules import Bitboards
 from distill.mcts.settings import UctSettings
 from distill.players.player import Choices, Seeds
 
-if TYPE_CHECKING:
-    from distill.mcts.results import SearchResult  # which loads Numba
-
 SHARED_SIMULATIONS = 20_000_000
 """Simulations from which a batch is shared between processes: some seconds of one core, against their start."""
+Searched: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+"""Labels (B,), visits (B, 7) and values (B,) of searches of B positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,25 +35,29 @@ class SearchPlayer:
     cluster: Workers | None = None
 
     def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
-        results = self.search(current, mask, seeds)
-        visits = np.array([result.visits for result in results], np.float64).reshape(-1, COLUMNS)
-        return Choices(
-            moves=np.array([result.label for result in results], np.int64),
-            policy=visits / visits.sum(1, keepdims=True),
-            value=np.array([result.value for result in results], np.float64),
-        )
+        return choices(*self.search(current, mask, seeds))
 
-    def search(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> list[SearchResult]:
-        """The result of searching each position; bitboards and seeds are uint64 (B,)."""
-        from distill.mcts.uct import search
-
-        positions = [Position(*bits) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
-        numbers = [int(seed) for seed in seeds]
-        simulations = len(positions) * self.settings.simulations * self.settings.votes
+    def search(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Searched:
+        """Search each position; bitboards and seeds are uint64 (B,)."""
+        simulations = len(mask) * self.settings.simulations * self.settings.votes
         workers = self.cluster or executors.shared(self.workers)
         if simulations < SHARED_SIMULATIONS or workers.window == 1:  # this process computes
-            return search(positions, self.settings, numbers)
-        size = -(-len(positions) // (4 * workers.number))  # several parts a worker: searches end at different times
-        parts = range(0, len(positions), size)
-        tasks = [(positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts]
-        return [result for part in executors.results(workers, search, tasks) for result in part]
+            return _search(self.settings, current, mask, seeds)
+        size = -(-len(mask) // (4 * workers.number))  # several parts a worker: searches end at different times
+        parts = [slice(start, start + size) for start in range(0, len(mask), size)]
+        tasks = [(self.settings, current[part], mask[part], seeds[part]) for part in parts]
+        label, visits, value = zip(*executors.results(workers, _search, tasks), strict=True)
+        return np.concatenate(label), np.concatenate(visits), np.concatenate(value)
+
+
+def _search(settings: UctSettings, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Searched:
+    from distill.mcts.uct import play_games  # which loads Numba
+
+    record = play_games(current, mask, settings, seeds=seeds.tolist(), steps=1)
+    return record.label[:, 0], record.visits[:, 0], record.value[:, 0]
+
+
+def choices(label: NDArray[Any], visits: NDArray[Any], value: NDArray[Any]) -> Choices:
+    """The choices of a player that searches: its policy is the share of the visits."""
+    policy = visits / visits.sum(1, keepdims=True, dtype=np.float64)
+    return Choices(moves=label.astype(np.int64), policy=policy, value=value)

@@ -24,18 +24,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from distill.common import UserError, executors, first_line
+from distill.common import UserError, executors
 from distill.common.progress import Advance, silent
 from distill.common.provenance import install_line
 from distill.game import encoding
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import CELLS, COLUMNS, ROWS, Bitboards, Position, check_shapes, legal_mask
+from distill.game.rules import COLUMNS, ROWS, Bitboards, Position, check_shapes, legal_mask
 from distill.players.player import Choices, Seeds, draw_column
-
-HIGHEST = 22
-"""The score of a win is this minus the winner's stones at the end."""
 
 
 def is_installed() -> bool:
@@ -58,10 +55,8 @@ class Solver:
 
     def __init__(self) -> None:
         check_installed()
-        try:
-            import bitbully
-        except ImportError as error:
-            raise UserError(f"the solver cannot be loaded ({first_line(error)}); install it again") from None
+        import bitbully
+
         self._new_board: Callable[[Any], Any] = bitbully.Board
         self._agent = bitbully.BitBully()
 
@@ -80,12 +75,12 @@ def score_boards(current: Bitboards, mask: Bitboards, workers: int = 1, advance:
     check_installed()
     check_shapes(current, mask)
     starts = range(0, len(current), _CHUNK)
-    tasks = ((current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts)
-    scores = np.empty((len(current), COLUMNS), np.int8)
-    for number, chunk in executors.completed(executors.shared(workers if len(starts) > 1 else 1), _score, tasks):
-        scores[starts[number] : starts[number] + len(chunk)] = chunk
+    tasks = [(current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts]
+    scores = [np.empty((0, COLUMNS), np.int8)]
+    for chunk in executors.results(executors.shared(workers if len(tasks) > 1 else 1), _score, tasks):
+        scores.append(chunk)
         advance(len(chunk))
-    return scores
+    return np.concatenate(scores)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,15 +116,3 @@ def _grid(position: Position) -> list[list[int]]:
     mover = 1 if position.ply % 2 == 0 else 2
     cells = encoding.boards([position.current], [position.mask]).reshape(ROWS, COLUMNS)
     return np.where(cells == 0, 0, np.where(cells > 0, mover, 3 - mover)).tolist()
-
-
-def moves_to_end(best: ArrayLike, ply: ArrayLike) -> NDArray[np.int64]:
-    """Plies left under perfect play, int64 (B,), from the best score of each position and its stones.
-
-    The winner has 22 − |best| stones at the end; the side to move has ply // 2 now and moves first.
-    """
-    best, ply = np.asarray(best, np.int64), np.asarray(ply, np.int64)
-    current, opponent = ply // 2, ply - ply // 2
-    win = 2 * (HIGHEST - best - current) - 1
-    loss = 2 * (HIGHEST + best - opponent)
-    return np.where(best > 0, win, np.where(best < 0, loss, CELLS - ply))

@@ -45,15 +45,13 @@ class Guard:
             if message["type"] == "http.response.start":
                 is_started = True
                 MutableHeaders(scope=message).update(HEADERS)
-            elif scope["method"] == "HEAD":
-                message["body"] = b""
             await send(message)
 
         headers = Headers(scope=scope)
         if refusal := self._refused_host(headers.get("host", "")) or _refused_body(headers):
             await refusal(scope, receive, send_with_headers)
             return
-        # FastAPI answers HEAD nowhere by itself: it gets the reply to GET, without its body.
+        # FastAPI answers HEAD nowhere by itself: it gets the reply to GET, whose body the server leaves out.
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         try:
             await self._answer({**scope, "method": method}, receive, send_with_headers)

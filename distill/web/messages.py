@@ -30,6 +30,10 @@ class RequestError(HTTPException):
     """A request that cannot be answered: the status of the reply, one line, and headers."""
 
 
+class Reply(BaseModel, use_attribute_docstrings=True):
+    """What the API gives; the docstrings of its fields describe them at /docs."""
+
+
 class Request(BaseModel):
     """A position, as moves from the empty board or as a board, and a player."""
 
@@ -71,58 +75,65 @@ class GameRequest(BaseModel):
         return positions[:-1] if rules.is_over(position) else positions
 
 
-class Move(BaseModel):
+class Move(Reply):
     """A player's move and the position after it."""
 
     player: str
-    move: Column = Field(description="the column played, 0-6")
-    row: int = Field(ge=0, lt=rules.ROWS, description="the row of the stone, 0 on top")
-    board: Board = Field(description="the next position, from the side to move there")
-    outcome: Literal["open", "won", "drawn"] = Field(description="won: by this move")
-    moves: str | None = Field(description="the move string with this move; null where a board was given")
+    move: Column
+    """the column played, 0-6"""
+    row: int = Field(ge=0, lt=rules.ROWS)
+    """the row of the stone, 0 on top"""
+    board: Board
+    """the next position, from the side to move there"""
+    outcome: Literal["open", "won", "drawn"]
+    """won: by this move"""
+    moves: str | None
+    """the move string with this move; null where a board was given"""
 
 
-class Analysis(BaseModel):
+class Analysis(Reply):
     """A player's evaluation of a position; null where the player has none."""
 
     player: str
-    move: Column = Field(description="the column it would play, 0-6")
-    policy: Annotated[list[float], PerColumn] | None = Field(
-        default=None, description="share of each column: a network's policy, a search's visits, a level's probabilities"
-    )
-    value: float | None = Field(default=None, ge=-1, le=1, description="expected outcome for the side to move")
-    scores: Annotated[list[int | None], PerColumn] | None = Field(
-        default=None, description="the solver's exact scores; null in place of a full column"
-    )
+    move: Column
+    """the column it would play, 0-6"""
+    policy: Annotated[list[float], PerColumn] | None = None
+    """share of each column: a network's policy, a search's visits, a level's probabilities"""
+    value: float | None = Field(None, ge=-1, le=1)
+    """expected outcome for the side to move"""
+    scores: Annotated[list[int | None], PerColumn] | None = None
+    """the solver's exact scores; null in place of a full column"""
 
 
-class GameAnalysis(BaseModel):
+class GameAnalysis(Reply):
     """A player's evaluation of every position of a game."""
 
     player: str
-    analyses: list[Analysis] = Field(
-        description="of the position before each move, in order, and of the last position if the game is still open"
-    )
+    analyses: list[Analysis]
+    """of the position before each move, in order, and of the last position if the game is still open"""
 
 
-class Card(BaseModel):
+class Card(Reply):
     """A player."""
 
-    name: str = Field(description="its name in requests; N stands for a number of simulations")
-    kind: Literal["level", "network", "guided", "search", "solver", "simple", "custom"] = Field(
-        description="level: a named strength; guided: a network with search; custom: your module:object"
-    )
+    name: str
+    """its name in requests; N stands for a number of simulations"""
+    kind: Literal["level", "network", "guided", "search", "solver", "simple", "custom"]
+    """level: a named strength; guided: a network with search; custom: your module:object"""
     title: str
     note: str
-    elo: int | None = Field(default=None, description="measured strength, the player “random” at 0; null: not measured")
+    elo: int | None = None
+    """measured strength, the player “random” at 0; null: not measured"""
 
 
-class Catalogue(BaseModel):
+class Catalogue(Reply):
     """The players and the limits."""
 
     players: list[Card]
-    max_simulations: int = Field(description="the largest N of a search")
-    notices: list[str] = Field(description="licences that must be shown to a user")
+    max_simulations: int
+    """the largest N of a search"""
+    notices: list[str]
+    """licences that must be shown to a user"""
 
 
 class Problem(BaseModel):

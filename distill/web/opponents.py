@@ -113,14 +113,14 @@ class Opponents:
         """A player's analyses of positions that are not over. Raises RequestError: no such player, or busy."""
         seed = random.getrandbits(63) if seed is None else seed
         seeded = [(position, seed) for position in positions]
+        queue, make = self._resolve(name)
+        # Another process computes for the solver, and takes a function that can be pickled.
+        compute = partial(_by_solver, name) if queue is self._solver else partial(_choose, make)
         try:
-            queue = self._queue(name)
             if queue is None:
-                return self._choose(name, seeded)
-            # Another process computes for the solver, and takes no bound method.
-            compute = _by_solver if queue is self._solver else self._choose
+                return compute(seeded)
             starts = range(0, len(seeded), queue.batch)
-            batches = await queue.run(partial(compute, name, seeded[start : start + queue.batch]) for start in starts)
+            batches = await queue.run(partial(compute, seeded[start : start + queue.batch]) for start in starts)
             return [analysis for batch in batches for analysis in batch]
         except work.BusyError:
             raise RequestError(503, "the server is busy; try again in a second", {"Retry-After": "1"}) from None
@@ -144,44 +144,35 @@ class Opponents:
         for queue in (self._searches, self._networks, self._guided, self._user_code, self._solver):
             queue.close()
 
-    def _queue(self, name: str) -> work.Queue | None:
-        """Where a player computes; None for microseconds. Raises RequestError: unknown, or too many simulations."""
+    def _resolve(self, name: str) -> tuple[work.Queue | None, Callable[[], Player]]:
+        """Where a player computes, None for microseconds, and the function that makes it there.
+
+        The first search loads Numba, so it is made in the thread in which it computes. Raises RequestError: unknown, or
+        too many simulations.
+        """
         if name in self.custom:
-            return self._user_code
+            return self._user_code, lambda: self.custom[name]
         parts = names.parse(name)
         if parts.player in names.LEVELS:
-            return self._queue(levels.named(name).player)
+            level = levels.named(name)
+            queue, base = self._resolve(level.player)
+            return queue, lambda: levels.LevelPlayer(name=name, base=base(), level=level)
         if name == "solver":
             if not self.has_solver:
                 raise RequestError(404, "the solver is not installed here")
-            return self._solver
+            return self._solver, partial(names.make, name)
         # A name is only looked up: nothing that a request names is opened or imported.
-        if parts.player not in BUILT_IN and not self._model(parts.network):
+        folder = self._model(parts.network) if parts.network else None
+        if parts.player not in BUILT_IN and not folder:
             raise RequestError(404, f"player {name!r} is unknown; /api/v1/players lists those there are")
         try:
             names.check_mode(name, self.max_simulations if parts.player else min(MOST_GUIDED, self.max_simulations))
         except ValueError as error:
             raise RequestError(422, str(error)) from None
-        if parts.player:
-            return self._searches if parts.simulations else None
-        return self._guided if parts.simulations else self._networks
-
-    def _choose(self, name: str, seeded: Sequence[Seeded]) -> list[Analysis]:
-        return _choose(self._player(name), seeded)
-
-    def _player(self, name: str) -> Player:
-        """The player of a checked name, made in the thread in which it computes: the first search loads Numba."""
-        parts = names.parse(name)
-        if name in self.custom:
-            return self.custom[name]
-        if parts.player in names.LEVELS:
-            level = levels.named(name)
-            return levels.LevelPlayer(name=name, base=self._player(level.player), level=level)
-        if not parts.network:
-            return names.make(name)
-        if (folder := self._model(parts.network)) is None:
-            raise UserError(f"player {name!r} is no longer there")
-        return self._load(name, folder, (folder / finding.EXPORTED).stat().st_mtime_ns)
+        if folder is None:
+            return self._searches if parts.simulations else None, partial(names.make, name)
+        changed = (folder / finding.EXPORTED).stat().st_mtime_ns
+        return self._guided if parts.simulations else self._networks, partial(self._load, name, folder, changed)
 
     def _model(self, name: str) -> Path | None:
         """The folder of a model that was found; folders are searched again only where it is new or gone."""
@@ -198,7 +189,8 @@ def _load(predict: Callable[[Path, bool, int], Predict], name: str, folder: Path
     return network.with_predict(name, predict(folder, parts.simulations > 0, changed), parts.mode, parts.simulations)
 
 
-def _choose(player: Player, seeded: Sequence[Seeded]) -> list[Analysis]:
+def _choose(make: Callable[[], Player], seeded: Sequence[Seeded]) -> list[Analysis]:
+    player = make()
     bits = bitboards_of(position for position, _ in seeded)
     choices = checked_choices(player, *bits, splitmix64([seed for _, seed in seeded]))
     policies = [None] * len(seeded) if choices.policy is None else choices.policy.tolist()
@@ -212,7 +204,7 @@ def _choose(player: Player, seeded: Sequence[Seeded]) -> list[Analysis]:
 
 def _by_solver(name: str, seeded: Sequence[Seeded]) -> list[Analysis]:
     """In the solver's process: the analyses by the solver, or by the level that plays as it does."""
-    analyses = _choose(names.make(name), seeded)
+    analyses = _choose(partial(names.make, name), seeded)
     if name == "solver":  # which has just scored the positions: the second time takes no time
         scored = score_boards(*bitboards_of(position for position, _ in seeded)).tolist()
         for analysis, scores in zip(analyses, scored, strict=True):

@@ -30,12 +30,13 @@ from distill.datasets.grades import best_scores
 from distill.game.encoding import bitboards
 from distill.game.mixing import splitmix64
 from distill.game.rules import EMPTY, Bitboards, canonicalise, is_over, legal_columns, next_position
-from distill.games.schema import SCHEMA_VERSION, read_metadata, write_table
+from distill.games.schema import SCHEMA_VERSION, read_table, write_table
 from distill.networks import finding
 from distill.players.match import Opening, Pairing, play_games
 from distill.players.names import make
 from distill.players.player import Choices, Player, RandomPlayer, Seeds, checked_choices
-from distill.players.solver import check_installed, moves_to_end, score_boards
+from distill.players.solver import check_installed, score_boards
+from experiments.boards.plies import moves_to_end
 from experiments.boards.strata import Stratum, all_strata
 
 STYLES: tuple[tuple[str, float], ...] = (
@@ -107,7 +108,7 @@ def run(config: Config) -> str:
 
 def refuse_other_boards(file: Path, settings: Mapping[str, Any]) -> None:
     """Raise UserError for an existing file of other settings, which would be replaced."""
-    if file.exists() and read_metadata(file).get("settings") != json.loads(canonical_json(settings)):
+    if file.exists() and read_table(file, GRADED_BOARD)[1].get("settings") != json.loads(canonical_json(settings)):
         raise UserError(f"{file}: boards made with other settings, or no boards; delete it, or name another --out")
 
 

@@ -30,7 +30,7 @@ from distill.game.rules import (
     next_position,
 )
 from distill.game.tactics import DIRECTIONS, Columns, traps, wins, wins_in
-from distill.players.solver import moves_to_end
+from experiments.boards.plies import moves_to_end
 
 Scores: TypeAlias = NDArray[np.int8]
 Rows: TypeAlias = NDArray[np.bool_]

@@ -12,7 +12,6 @@ finished is kept, what was interrupted goes on; a run without its games is left 
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import shlex
 import subprocess
@@ -135,8 +134,8 @@ def _take_over_shards(source: Path, folder: Path, count: int) -> None:
     run = reader.open_run(source)
     reader.verify([run])
     shards = [shard for shard in run.shards if shard.first_game + shard.games <= count]
-    unfinished = dataclasses.replace(record, result=None, files=[shard.name for shard in shards])
-    write_json(folder / run_folder.RECORD, dataclasses.asdict(unfinished))
+    unfinished = record.model_copy(update={"result": None, "files": [shard.name for shard in shards]})
+    write_json(folder / run_folder.RECORD, unfinished.model_dump())
     for shard in shards:
         write_atomically(folder / shard.name, shard.path.read_bytes())
 

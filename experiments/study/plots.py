@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from distill.common.pictures import new_figure, picture, save_figure
+from distill.common.pictures import new_figure, save_figure
 from distill.evaluation.report import GRID, in_percent
 from distill.players.intervals import Estimate
 from experiments.study.results import SHOWN, Line, Result
@@ -21,7 +21,6 @@ INK, RED, BLUE = "#222222", "#d62728", "#2b5fa8"
 COLOURS = {"optimal": RED, "outcome": BLUE}
 
 
-@picture
 def learning_curve(path: Path, results: Sequence[Result], lines: Sequence[Line]) -> None:
     """Shares over games, which are each result's fact `games`; a dotted line for every player."""
     results = sorted(results, key=lambda result: result.facts["games"])
@@ -51,7 +50,6 @@ def _with_bars(axis: Axes, places: Sequence[float], found: Sequence[Estimate], c
     axis.errorbar(places, means, yerr=errors, color=colour, marker="o", markersize=5, capsize=3)
 
 
-@picture
 def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
     """What each run's history says, over the minutes that it trained."""
     measured = {
@@ -74,7 +72,6 @@ def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
     save_figure(figure, path)
 
 
-@picture
 def bars(path: Path, title: str, results: Sequence[Result]) -> None:
     """A bar a run for both shares, from well below the lowest, so that differences can be seen."""
     figure, axes = new_figure(1, 2, 10, 4.4)
@@ -95,7 +92,6 @@ def bars(path: Path, title: str, results: Sequence[Result]) -> None:
     save_figure(figure, path)
 
 
-@picture
 def differences(path: Path, results: Sequence[Result]) -> None:
     """Every paired difference with its interval, the best change on top."""
     shown = sorted((result for result in results if result.gaps), key=lambda result: -result.gaps["optimal"].mean)

@@ -22,6 +22,7 @@ from selfplay_helpers import games_of, metrics_of, tiny
 from distill import evaluate, selfplay
 from distill.alphazero import plan, run_files, workers
 from distill.common import UserError, executors, run_folder
+from distill.common import cluster as cluster_module
 from distill.games.schema import shard_name
 from distill.games.shards import Task
 from distill.networks import saved
@@ -64,7 +65,7 @@ def alone(flags, tmp_path_factory):
 
 def received() -> list[str]:
     """On a worker: the names of the files that it was sent."""
-    return sorted(path.name for path in Path(executors._folder().name).iterdir())
+    return sorted(path.name for path in Path(cluster_module._folder().name).iterdir())
 
 
 def test_a_cluster_plays_the_bytes_of_a_local_run(alone, flags, network, tmp_path, cluster, capsys):
@@ -207,7 +208,7 @@ def test_long_searches_are_shared_with_the_same_moves(tmp_path, cluster, undrawn
     results = executors.results
 
     def counted(cluster: executors.Workers, work: Any, tasks: Any) -> Any:
-        assert isinstance(cluster, executors.Cluster)
+        assert isinstance(cluster, cluster_module.Cluster)
         shared.append(len(tasks))
         return results(cluster, work, tasks)
 

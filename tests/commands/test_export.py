@@ -23,14 +23,13 @@ import keras
 import numpy as np
 import pytest
 import yaml
-from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED, change_record
+from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
 from distill import export
 from distill.common import UserError, file_hash, files, provenance, read_object, run_folder
 from distill.datasets import benchmark
 from distill.exporters import card, comparison, conversion, formats, publish
-from distill.exporters.card import Results
 from distill.exporters.conversion import Converted
 from distill.game import encoding, rules
 from distill.networks import finding, saved
@@ -140,7 +139,7 @@ def test_the_card_shows_boards_on_which_the_network_is_wrong(any_export):
 def card_of(results, value_head=False):
     """The card of a network with these results, without files."""
     about = {"network": "cnn", "arch": "cnn", "parameters": 1, "value_head": value_head, "versions": {}, "files": {}}
-    return card.write({**about, **results.recorded(), "mistakes": {"boards": 1, "wrong": 0, "examples": []}}, Path())
+    return card.write({**about, **results, "mistakes": {"boards": 1, "wrong": 0, "examples": []}}, Path())
 
 
 def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
@@ -178,8 +177,8 @@ def trained(folder):
 
 
 def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
-    results = Results.read(trained(tmp_path))
-    assert list(results.grades["sets"]) == ["midgame", "heldout"]
+    results = card.read_results(trained(tmp_path))
+    assert list(results["grades"]["sets"]) == ["midgame", "heldout"]
     text = card_of(results)
     assert ("`value`" in text, "`value`" in card_of(results, value_head=True)) == (False, True)
     assert '"rows": 143002,' in text
@@ -190,48 +189,37 @@ def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
 
 
 def test_the_card_counts_many_folders_and_names_the_commands_of_a_network_that_ships():
-    text = card_of(Results.read(REFERENCE / "pillar"))
+    text = card_of(card.read_results(REFERENCE / "pillar"))
     assert (
         '"data": "24 folders, models/empty-board/iterations/0001/games to models/empty-board/iterations/0024/games",'
         in text
     )
     assert '"commands": "pipelines/reference.sh pillar"' in text
     assert not {"prepared", "out", "by_ply", "kind"} & set(re.findall(r'^ "(\w+)":', text, re.MULTILINE))
-    assert '"data": [\n  "data/reference/labels-200"\n ],' in card_of(Results.read(REFERENCE / "cnn-strong"))
+    assert '"data": [\n  "data/reference/labels-200"\n ],' in card_of(card.read_results(REFERENCE / "cnn-strong"))
     for name in SHIPPED:
-        assert "license: apache-2.0" in card_of(Results.of({"out": f"models/reference/{name}"}))
+        assert "license: apache-2.0" in card_of(card.results({"out": f"models/reference/{name}"}))
     for out in ("models/mine", "models/reference/mine"):
-        text = card_of(Results.of({"out": out, "steps": 1}))
+        text = card_of(card.results({"out": out, "steps": 1}))
         assert "license: unknown" in text
         assert '"commands"' not in text
 
 
 def test_the_facts_of_a_planned_run_are_those_of_the_whole_run(tmp_path):
     shutil.copy(REFERENCE.parent / "long" / "hour" / "_run.json", tmp_path)
-    facts = Results.read(tmp_path).training
+    facts = card.read_results(tmp_path)["training"]
     assert (facts["iterations"], facts["teacher_share"]) == (20, 0.04)
     assert not {"steps", "optimal"} & set(facts)
 
 
-def test_grades_of_another_network_and_damaged_facts_are_left_out(tmp_path):
+def test_grades_of_another_network_are_left_out(tmp_path):
     folder = trained(tmp_path)
-    report = folder / "evaluation"
-    whole = run_folder.result_of(report)
-    for name, value in (("players", []), ("players", {str(folder): {"sets": {"midgame": [1]}}}), ("networks", "")):
-        change_record(report, lambda record, name=name, value=value: record.update(result=whole | {name: value}))
-        assert Results.read(folder).grades is None
-    change_record(report, lambda record: record.update(result=whole))
-    assert Results.read(folder).grades
+    assert card.read_results(folder)["grades"]
     (folder / "best.keras").write_bytes(b"trained again")
-    results = Results.read(folder)
-    assert results.grades is None
-    assert results.training["arch"] == "cnn"
-    odd = {"settings": {"out": 1, "seed": "0", "data": 7}, "result": {"top1_all": "high", "players": []}}
-    change_record(folder, lambda record: record.update(odd))
-    results = Results.read(folder)
-    assert (results.ships, results.seed, results.validation_rows_from, results.top1) == (False, None, None, {})
-    assert card_of(results)
-    assert Results.read(tmp_path / "nothing") == Results.of({})
+    results = card.read_results(folder)
+    assert "grades" not in results
+    assert results["training"]["arch"] == "cnn"
+    assert card.read_results(tmp_path / "nothing") == card.results({})
 
 
 def test_a_network_that_holds_code_is_refused(tmp_path, complaint):
@@ -269,7 +257,7 @@ def test_a_format_that_fails_leaves_the_old_files(core, older, monkeypatch):
 
     monkeypatch.setattr(conversion, "convert", fail)
     with pytest.raises(UserError, match="ONNX"):
-        publish.publish(core, older, Results.of({}), ["onnx"])
+        publish.publish(core, older, card.results({}), ["onnx"])
 
 
 def test_sums_of_another_program_make_no_folder_ours_and_lead_out_of_none(tmp_path):

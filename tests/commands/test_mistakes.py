@@ -74,7 +74,7 @@ selfplay --set replay.rows=0 -> --set replay.rows 0 must be greater than or equa
 selfplay --set opening_moves=[3,1] -> --set opening_moves 3 1 must be two numbers
 selfplay --simulations 0 -> --simulations 0
 selfplay --simulations 20000 -> --simulations 20000 must be less than or equal to 16384
-selfplay --set dirichlet_alpha=0 -> --set search.dirichlet_alpha 0 must be greater than 0
+selfplay --set dirichlet_alpha=0 -> --set search.dirichlet_alpha 0 must be greater than or equal to 0.02
 selfplay --set search.sampling_plies=43 -> --set search.sampling_plies 43 must be less than or equal to 42
 selfplay --seed -1 -> --seed -1 must be greater than or equal to 0
 reinforce --seed 18446744073709551616 -> --seed 18446744073709551616 must be less than 18446744073709551616

@@ -118,7 +118,7 @@ def test_ctrl_c_shows_the_moves():
         shown, said = process.communicate()
     assert process.returncode == 130
     assert b"\nNot finished \xc2\xb7 game 4" in shown
-    resume = rb"stopped by SIGINT; to resume: python -m distill\.play random --moves 4\d\n"
+    resume = rb"stopped by SIGINT; to continue: python -m distill\.play random --moves 4\d\n"
     assert re.search(resume, said)
     assert b"Traceback" not in said
 

@@ -84,4 +84,4 @@ def test_a_missing_folder_names_the_command_that_makes_games(
 def test_a_folder_of_other_files_is_no_folder_of_games(tmp_path, complaint):
     (tmp_path / "notes.txt").touch()
     line = complaint(prepare, "--data", tmp_path, "--out", tmp_path / "out")
-    assert line.endswith(f"{tmp_path}: holds other files, not games; name a folder that generate has finished")
+    assert line.endswith(f"{tmp_path}: no _run.json, so no run of distill was finished here")

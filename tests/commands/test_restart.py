@@ -17,7 +17,7 @@ from selfplay_helpers import tiny
 from distill import reinforce, train
 from distill.__main__ import COMMANDS as STAGES
 from distill.alphazero import run_files
-from distill.common import UserError, executors, provenance, run_folder
+from distill.common import UserError, cluster, provenance, run_folder
 from distill.datasets import preparation
 from distill.games import schema
 
@@ -107,7 +107,7 @@ def test_no_command_writes_over_runs_of_another_kind_and_files_of_others(name, m
 
 @pytest.mark.parametrize(("name", "bad"), ALL_IDS)
 def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, given, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     record(tmp_path / "out", "best.keras", "shard-00000.parquet", kind=CASES[name][1])
     before = state(tmp_path / "out")
     assert main(*command(name, given, tmp_path / "out", *bad, "--restart")) == 1

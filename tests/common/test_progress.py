@@ -13,7 +13,7 @@ import sys
 import pytest
 from tqdm import tqdm
 
-from distill.common import Progress, duration, progress
+from distill.common import Progress, progress
 
 
 class Clock:
@@ -100,10 +100,3 @@ with executors.started(1) as workers:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")]
-)
-def test_durations_read_as_people_say_them(seconds, words):
-    assert duration(seconds) == words

@@ -6,10 +6,10 @@
 - a result completes a run, and starting or extending the run again removes it; a run that was begun resumes;
 - a record that cannot be written leaves the old one;
 - a second writer is refused, or waits; a killed writer's lock goes with it; readers need no lock;
-- where files cannot be locked, nothing is left behind;
+- where files cannot be locked, the folder is named;
 - a damaged record, and one that names a path outside of its folder, is refused;
 - half-written files of the run are removed, others stay; a link to a folder stays a link;
-- under a URL a record works the same, without a lock; an upload is read back and compared.
+- under a URL a record works the same, without a lock.
 """
 
 import contextlib
@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import portalocker
 import pytest
 from helpers import SHIPPED, change_record, held, no_file_larger_than, state
@@ -187,15 +186,13 @@ def test_a_second_writer_is_refused_or_waits_and_a_reader_is_neither(tmp_path):
     assert ended == ["waited"]
 
 
-def test_where_files_cannot_be_locked_nothing_is_left_behind(tmp_path, monkeypatch):
+def test_where_files_cannot_be_locked_the_folder_is_named(tmp_path, monkeypatch):
     def fail(*_: Any) -> None:
         raise portalocker.LockException(OSError(95, "Operation not supported"))
 
     monkeypatch.setattr(portalocker.Lock, "acquire", fail)
-    for place in (tmp_path / "new" / "and" / "deep", tmp_path):
-        with pytest.raises(UserError, match=r"cannot be locked on this file system \(.*not supported"), run(place):
-            pass
-    assert state(tmp_path) == {}
+    with pytest.raises(UserError, match=r"cannot be locked on this file system \(.*not supported"), run(tmp_path):
+        pass
 
 
 def test_a_record_under_a_url_works_the_same():
@@ -210,15 +207,6 @@ def test_a_record_under_a_url_works_the_same():
     with run(place, restart=True, identity={"seed": 2}) as folder:
         folder.begin()
     assert place.names() == ["_run.json", "mine"]
-
-
-def test_an_upload_that_arrives_otherwise_is_refused(monkeypatch):
-    place = Remote(url="memory://runs/lost")
-    system, _ = fsspec.url_to_fs(place.url)  # one object a process
-    upload = system.pipe_file
-    monkeypatch.setattr(system, "pipe_file", lambda path, value: upload(path, value[1:]))
-    with pytest.raises(DataError, match="memory://runs/lost/file: other bytes are stored than were sent"):
-        place.write("file", b"0123456789")
 
 
 def test_what_ships_has_records_of_its_kind():

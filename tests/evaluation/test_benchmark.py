@@ -28,7 +28,7 @@ from distill.game.rules import (
     problem_with,
 )
 from distill.games import schema
-from distill.players.solver import moves_to_end
+from experiments.boards.plies import moves_to_end
 
 
 @pytest.fixture(scope="module")

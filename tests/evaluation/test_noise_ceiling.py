@@ -21,7 +21,7 @@ from distill.game.rules import COLUMNS_FROM_CENTRE, is_own_mirror, mirror, parse
 from distill.games import reader, runs
 from distill.games.reader import RawRows
 from distill.mcts.uct import UctSettings
-from distill.players.search import SearchPlayer
+from distill.players.search import Searched, SearchPlayer
 
 SYMMETRIC = low("""
     . . . O . . .
@@ -90,11 +90,11 @@ def test_a_row_gets_the_same_labels_whatever_else_is_asked(rows, monkeypatch):
 def test_no_search_draws_as_another_one_or_as_the_run_did(rows, monkeypatch):
     drawn: list[int] = []
 
-    def search(self: SearchPlayer, current: object, mask: object, seeds: NDArray[np.uint64]) -> list[object]:
+    def search(self: SearchPlayer, current: object, mask: object, seeds: NDArray[np.uint64]) -> Searched:
         drawn.extend(seeds.tolist())
-        return found(self, current, mask, seeds)
+        return whole(self, current, mask, seeds)
 
-    found = SearchPlayer.search
+    whole = SearchPlayer.search
     monkeypatch.setattr(SearchPlayer, "search", search)
     noise_ceiling(rows, SETTINGS, seed=1)
     assert len(drawn) == len(set(drawn)) == 9 * len(rows)

@@ -3,12 +3,12 @@
 - a cluster and an object store hold byte for byte the shards of one process
 - a worker killed while it works costs its shard, which is rebuilt; a shard that kills every worker is named and all
   others are made
-- no scheduler, a scheduler that dies, no worker, a worker of other versions, an --out that workers do not share: one
-  line each, exit 1
+- no scheduler, a scheduler that dies, no worker, a worker of other versions: one line each, exit 1
 - a half-uploaded shard is rebuilt and valid ones are kept
 - without the extras the missing one is named
 """
 
+import functools
 import os
 import random
 import re
@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import die_always, die_once, same_record, shard_hashes
+from helpers import die_always, die_once, same_record, shard_hashes, write_shards
 
 from distill import generate, inspect
-from distill.common import DataError, UserError, executors, provenance, run_folder
+from distill.common import DataError, UserError, provenance, run_folder
+from distill.common import cluster as cluster_module
+from distill.common.executors import Workers
 from distill.common.storage import Folder, Remote, Storage, storage_of
 from distill.games import making, reader, shards
 from distill.games.runs import RunSettings, identity
@@ -64,7 +66,7 @@ def cluster(bucket):
 def make(todo: list[shards.Task], folder: Path, address: str, work: Any, run: RunSettings = RUN) -> list[Shard]:
     """These shards, by a cluster."""
     with making.on_cluster(address) as workers:
-        return list(making.make(workers, run, todo, folder, work))
+        return write_shards(folder, making.make(workers, run, identity(run), todo, work))
 
 
 def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, capsys):
@@ -83,7 +85,7 @@ def start(place: Path | Storage) -> None:
 
 
 def test_a_worker_that_dies_costs_its_shard_alone(alone, tmp_path, cluster):
-    made = make(TODO, tmp_path, cluster.scheduler_address, die_once)
+    made = make(TODO, tmp_path, cluster.scheduler_address, functools.partial(die_once, tmp_path / "died"))
     assert (tmp_path / "died").exists()
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(alone) == shard_hashes(tmp_path)
 
@@ -141,7 +143,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_an_address_without_a_scheduler_is_named(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 1)
     assert generate.main([*SMALL, "--games", "2", "--workers", "1", "--out", str(tmp_path)]) == 0
     assert generate.main([*SMALL, "--cluster", "tcp://127.0.0.1:1", "--out", str(tmp_path)]) == 1
     assert reader.open_run(tmp_path).games == 2, "the finished games stay finished"
@@ -172,7 +174,7 @@ def test_a_scheduler_that_dies_is_one_line(tmp_path):
 
 
 def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(executors, "WORKERS_AWAITED", 0.5)
+    monkeypatch.setattr(cluster_module, "WORKERS_AWAITED", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
         pytest.raises(UserError, match="no worker there"),
@@ -184,17 +186,6 @@ def test_a_worker_of_other_versions_is_refused(tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(making.uct, "SEARCH_VERSION", making.uct.SEARCH_VERSION + 1)
     with pytest.raises(UserError, match=r"would write other bytes \(search_version .* there, .* here"):
         making.on_cluster(cluster.scheduler_address)
-
-
-def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> Shard:
-    """A worker whose disk is its own."""
-    return shards.make_shard(settings, index, count, Path(str(folder)).parent / "own-disk")
-
-
-def test_a_folder_that_workers_do_not_share_is_named(tmp_path, cluster):
-    folder = tmp_path / "games"
-    with pytest.raises(DataError, match="a worker has written it, but it is not here"):
-        make(TODO[:1], folder, cluster.scheduler_address, write_elsewhere)
 
 
 @pytest.mark.parametrize(("module", "flags"), [("distributed", ["--cluster", "tcp://x:1"]), ("fsspec", [])])
@@ -249,9 +240,9 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, ca
     asked: list[int] = []
     make = making.make
 
-    def spied(workers: executors.Workers, settings: RunSettings, tasks: list[shards.Task], *rest: Any) -> Any:
+    def spied(workers: Workers, settings: RunSettings, run: Any, tasks: list[shards.Task]) -> Any:
         asked.extend(task.index for task in tasks)
-        return make(workers, settings, tasks, *rest)
+        return make(workers, settings, run, tasks)
 
     monkeypatch.setattr(making, "make", spied)
     assert inspect.main([place.url, "--labels", "0"]) == 1

@@ -25,10 +25,9 @@ from distill.common.settings import build
 from distill.datasets import batching, preparation
 from distill.datasets.canonical import board_keys
 from distill.game import encoding, rules
-from distill.games import playing, reader, schema, shards
+from distill.games import playing, reader, runs, schema, shards
 from distill.games.runs import RunSettings
 from distill.mcts import uct
-from distill.mcts.engine.uct_games import UctDraws
 from distill.mcts.labeller import Labels, check_labels
 from distill.mcts.settings import UctSettings
 
@@ -71,9 +70,9 @@ class UctLabeller:
         for seed, game, step in seeds.tolist():
             drawn = uct.draw([(seed, game)], self.steps, self.settings)
             draws.append([part[:, step : step + 1] for part in drawn])
-        here = UctDraws(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
+        drawn = uct.UctDraws(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(uct, "draw", lambda *_: here)
+            patch.setattr(uct, "draw", lambda *_: drawn)
             record = uct.play_games(*encoding.bitboards(boards), self.settings, steps=1)
         return Labels(**{name: getattr(record, name)[:, 0] for name in ("visits", "value", "label", "votes")})
 
@@ -95,7 +94,7 @@ def test_a_users_labeller_makes_games(engine, capsys):
     identity = reader.open_run(Path("one")).identity
     assert identity["labeller"] == "my_engine:label"
     assert "simulations" not in identity
-    assert schema.read_metadata(Path("one/shard-00000.parquet"))["identity"].items() <= identity.items()
+    assert schema.read_table(Path("one/shard-00000.parquet"))[1]["identity"].items() <= identity.items()
     (rows,) = (rows.to_pylist() for rows in [schema.read_table(Path("one/shard-00001.parquet"))[0]])
     for row in rows:
         assert row["visits"][row["label"]] == max(row["visits"])
@@ -114,12 +113,11 @@ def test_a_users_labeller_makes_games(engine, capsys):
 
 def test_an_edit_during_a_run_changes_neither_its_games_nor_its_identity(engine):
     plugin = Plugin.named("my_engine:label", "--labeller")
-    settings, folder = RunSettings(labeller="my_engine:label", shard_games=2), engine.parent
-    shards.make_shard(settings, 0, 2, folder, plugin)
+    settings = RunSettings(labeller="my_engine:label", shard_games=2)
+    run, task = runs.identity(settings), shards.Task(index=0, games=2)
+    before = shards.make_shard(settings, run, task, plugin)
     engine.write_text("an edit that is not finished")
-    shards.make_shard(settings, 1, 2, folder, plugin)
-    first, second = (schema.read_metadata(folder / schema.shard_name(index))["identity"] for index in (0, 1))
-    assert first == second
+    assert shards.make_shard(settings, run, task, plugin) == before
 
 
 LABELLERS = """
@@ -302,12 +300,12 @@ def test_labels_of_a_board_and_its_mirror_are_merged(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda b, v, w: (b[0], v, w), r"boards must be \(B, 6, 7\) of 1, 0 and -1"),
+        (lambda b, v, w: (b[0], v, w), r"visits of shape \(\d+, 7\), not \(1, 7\)"),
         (lambda b, v, w: (b[:, ::-1], v, w), "a stone floats"),
-        (lambda b, v, w: (-b, v, w), "a side has too many stones"),
+        (lambda b, v, w: (-b, v, w), "the stone counts do not fit"),
         (lambda b, v, w: (b, v / 200, w), "multiply probabilities by 1000 and round"),
-        (lambda b, v, w: ([b[0], b[1][:5]], v, w), "not arrays of numbers"),
-        (lambda b, v, w: (b, v, ["won"] * 20), "not arrays of numbers"),
+        (lambda b, v, w: ([b[0], b[1][:5]], v, w), "boards have rows of different lengths"),
+        (lambda b, v, w: (b, v, ["won"] * 20), "could not convert string to float"),
         (lambda b, v, w: (b, v, w + 3), r"a value outside \[-1, 1\]"),
     ],
 )

@@ -78,9 +78,6 @@ def test_the_splits_part_the_games(folder):
     for split, chosen in ((TRAINING, ~validation), (VALIDATION, validation)):
         rows = reader.raw_rows([folder], split, 0.3)
         np.testing.assert_array_equal(rows.current, table["current"].to_numpy()[chosen])
-    counts = reader.count_games(run, 0.3)
-    assert counts[VALIDATION] == sum(number_of(run.name, game_id) < 0.3 for game_id in range(30))
-    assert counts[TRAINING] + counts[VALIDATION] == 30
 
 
 def test_a_game_keeps_its_split_when_its_run_grows(folder):

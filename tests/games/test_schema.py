@@ -74,10 +74,11 @@ def test_a_truncated_or_missing_shard_is_named(shard):
 def test_a_column_that_is_missing_or_of_another_type_and_a_file_of_another_program_are_named(shard, table):
     for column in schema.ROW.names:
         schema.write_table(shard, table.drop_columns([column]), METADATA)
-        assert f"column '{column}' is missing" in refusal(shard)
+        assert column in refusal(shard)
     place = table.schema.get_field_index("label")
-    schema.write_table(shard, table.set_column(place, "label", table["label"].cast(pa.int64())), METADATA)
-    assert "column 'label' has type int64, expected int8" in refusal(shard)
+    for other in (pa.array(["x"] * len(table)), pa.array([1000] * len(table))):
+        schema.write_table(shard, table.set_column(place, "label", other), METADATA)
+        assert "damaged (" in refusal(shard)
     pq.write_table(table, shard)
     assert "not written by distill" in refusal(shard)
 

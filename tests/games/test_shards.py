@@ -9,6 +9,7 @@
 - other settings are one line (`test_mistakes`: wrong flags)
 """
 
+import functools
 import os
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers import change_record, die_always, die_once, same_record, shard_hashes
+from helpers import change_record, die_always, die_once, same_record, shard_hashes, write_shards
 
 from distill import generate, inspect
 from distill.common import DataError, executors, run_folder
@@ -177,7 +178,7 @@ def test_an_interrupt_says_how_to_go_on(longer, tmp_path):
         os.kill(process.pid, number)
         _, message = process.communicate(timeout=60)
         assert process.returncode == code
-        assert "to resume: python -m distill.generate --games 20" in message
+        assert "to continue: python -m distill.generate --games 20" in message
         assert "Traceback" not in message
         assert shard_hashes(tmp_path).items() <= shard_hashes(longer).items()
         assert not list(tmp_path.glob(".shard-*"))
@@ -192,11 +193,11 @@ TODO = [shards.Task(index=index, games=games) for index, games in enumerate((4, 
 def make(folder: Path, work: Any) -> list[schema.Shard]:
     """The shards of ten games, by two processes."""
     with executors.started(2) as workers:
-        return list(making.make(workers, RUN, TODO, folder, work))
+        return write_shards(folder, making.make(workers, RUN, runs.identity(RUN), TODO, work))
 
 
 def test_a_killed_worker_costs_only_shards_in_flight(reference, tmp_path):
-    made = make(tmp_path, die_once)
+    made = make(tmp_path, functools.partial(die_once, tmp_path / "died"))
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(reference)
 
 

@@ -1,8 +1,7 @@
 """The compiled operations themselves, and where compiled code is kept.
 
 Properties: the vector choice equals the formula in NumPy's float32, ties to the lowest slot, unvisited
-children first; the first writable folder keeps the cache, and without one all still works;
-making a player compiles its search first.
+children first; the first writable folder keeps the cache; making a player compiles its search first.
 """
 
 from pathlib import Path
@@ -11,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from distill.mcts import cache, compiling
+from distill.mcts import compiling
 from distill.mcts.engine.best_ucb1 import SLOTS, best_ucb1
 from distill.players.names import make
 
@@ -44,32 +43,27 @@ def test_the_vector_choice_is_the_formulas():
     assert choose(rows, ones, ones, np.float32(1)) == 2, "the lowest of equals"
 
 
-def test_the_first_writable_folder_keeps_the_compiled_code_and_a_line_says_if_there_is_none(
-    tmp_path, monkeypatch, capsys
-):
+def test_the_first_writable_folder_keeps_the_compiled_code_and_another_numba_compiles_again(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file", tmp_path / "folder"]))
-    folder = cache._folder()
-    assert folder is not None
-    assert Path(folder).parent == tmp_path / "folder"
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(cache.provenance, "versions", lambda *_: {"numba": "99"})
-    assert cache._folder() != folder, "another Numba compiles again"
-    monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file"]))
-    assert cache._folder() is None
-    assert "compiling takes up to two minutes each time" in capsys.readouterr().err
+    monkeypatch.setattr(compiling, "__file__", str(tmp_path / "file" / "compiling.py"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = compiling._folder()
+    assert Path(folder).parent == tmp_path / "cache" / "distill"
+    monkeypatch.setattr(compiling.provenance, "versions", lambda *_: {"numba": "99"})
+    assert compiling._folder() != folder
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert compiling._folder() != compiling._folder(), "each process compiles for itself"
 
 
-def test_what_takes_long_is_announced_once(monkeypatch, capsys):
+def test_what_takes_long_is_announced_once(tmp_path, monkeypatch, capsys):
     compiled = list[str]()
     monkeypatch.setattr(compiling, "compile_search", compiled.append)
-    for there, expected in ((True, []), (False, ["uct"])):
-        compiling.prepare.cache_clear()
-        monkeypatch.setattr(compiling, "is_compiled", lambda _, there=there: there)
-        for _ in range(2):
-            compiling.prepare("uct")
-        assert compiled == expected
-    compiling.prepare.cache_clear()
+    monkeypatch.setattr(compiling, "FOLDER", str(tmp_path))
+    for _ in range(2):
+        compiling.prepare.__wrapped__("uct")
+        (tmp_path / "engine").mkdir(exist_ok=True)
+        (tmp_path / "engine" / "uct_simulation.search-1.py311.1.nbc").touch()
+    assert compiled == ["uct"]
     once = "compiling the search, which may take two minutes, but only once"
     assert capsys.readouterr().err.splitlines() == [once]
 

@@ -30,9 +30,9 @@ def test_a_function_of_boards_guides_a_search():
     settings = PuctSettings(simulations=30)
     expected = look(settings, *STARTS, network=predict)
     for positions in (STARTS, encoding.boards(*bits(*STARTS))):
-        found = puct.search(positions, predict_boards, settings, seeds=range(5, 5 + len(STARTS)))
-        assert [result.visits.tolist() for result in found] == expected.visits[:, 0].tolist()
-        assert [result.votes for result in found] == [(label,) for label in expected.label[:, 0].tolist()]
+        results = puct.search(positions, predict_boards, settings, seeds=range(5, 5 + len(STARTS)))
+        assert [result.visits.tolist() for result in results] == expected.visits[:, 0].tolist()
+        assert [result.votes for result in results] == [(label,) for label in expected.label[:, 0].tolist()]
     first, second = (puct.search([STARTS[1]] * 2, predict_boards, settings, seed) for seed in (1, 2))
     assert first[0].visits.tolist() != first[1].visits.tolist() != second[1].visits.tolist()
 

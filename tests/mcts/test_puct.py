@@ -26,7 +26,7 @@ from distill.common import OutputError
 from distill.game import outputs, rules
 from distill.game.rules import CELLS, COLUMNS, Position, from_moves, mirror, parse_board
 from distill.mcts import reference_puct
-from distill.mcts.engine.gumbel import halving_schedule
+from distill.mcts.engine.puct_tree import halving_schedule
 from distill.mcts.evaluator import by_rollouts
 from distill.mcts.puct import PuctSettings, draw, new_kept, play_games, quiet
 
@@ -66,13 +66,13 @@ def test_the_textbook_plays_the_same_games(kind):
 def test_visits_sum_to_the_simulations_and_full_columns_get_none():
     record = play_games(*bits(*STARTS), PuctSettings(simulations=30), predict, seeds=1)
     for game in range(len(STARTS)):
-        made = slice(0, record.length[game])
-        assert (record.visits[game, made].sum(1) == 30).all()
-        assert (record.simulations[game, made] == 30).all()
-        assert (record.visits[game, made] >= 0).all()
-        full = ~rules.legal_mask(record.mask[game, made])
-        assert (record.visits[game, made][full] == 0).all()
-        assert not np.take_along_axis(full, record.move[game, made, None], 1).any()
+        steps = slice(0, record.length[game])
+        assert (record.visits[game, steps].sum(1) == 30).all()
+        assert (record.simulations[game, steps] == 30).all()
+        assert (record.visits[game, steps] >= 0).all()
+        full = ~rules.legal_mask(record.mask[game, steps])
+        assert (record.visits[game, steps][full] == 0).all()
+        assert not np.take_along_axis(full, record.move[game, steps, None], 1).any()
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])

@@ -19,8 +19,7 @@ from network_helpers import played_boards, tiny_network, with_random_weights
 
 from distill import networks
 from distill.common import UserError
-from distill.exporters import publish
-from distill.exporters.card import Results
+from distill.exporters import card, publish
 from distill.networks import heads, predict, pretrained, saved
 from distill.networks.finding import BEST
 
@@ -67,7 +66,7 @@ def test_a_network_that_does_not_fit_on_the_disk_leaves_the_one_before(core, tmp
 def test_an_export_of_another_network_does_not_answer_for_a_run(core, run_folder, checked_here, tmp_path, capsys):
     newer = keras.models.clone_model(core)
     newer.set_weights([weights + 0.1 for weights in core.get_weights()])
-    publish.publish(core, tmp_path, Results.of({}), ["onnx"], network=run_folder / BEST)
+    publish.publish(core, tmp_path, card.results({}), ["onnx"], network=run_folder / BEST)
     boards, old, new = (played_boards(20), *(saved.predict_with(each) for each in (core, newer)))
     shutil.copy(run_folder / BEST, tmp_path)
     for expected in (old, new):

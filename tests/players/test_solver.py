@@ -17,7 +17,8 @@ from helpers import bits, random_positions
 from distill.common import UserError, provenance
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import EMPTY, Position, from_moves, is_over, is_won, legal_columns, mirror, next_position
-from distill.players.solver import Solver, moves_to_end, score_boards
+from distill.players.solver import Solver, score_boards
+from experiments.boards.plies import moves_to_end
 
 pytest.importorskip("bitbully", reason="the solver is an optional extra")
 

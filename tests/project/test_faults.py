@@ -5,7 +5,7 @@ tests/FAULTS.md lists all faults and where each is tested. Here:
 - disk full (a real limit on the size of files) and read-only folders, in generate, prepare, train, export, evaluate
 - rows that do not fit in memory, in prepare
 - too little address space for TensorFlow
-- paths with spaces and Unicode; an ASCII-only locale; no home directory; a damaged or unusable cache of compiled code
+- paths with spaces and Unicode; an ASCII-only locale; no home directory; no folder for compiled code
 - a clock that was moved back, files from the future
 - no games, one game, a batch larger than the data
 - half-written files left by a killed process
@@ -31,7 +31,6 @@ from distill import evaluate, export, generate, inspect, prepare, train
 from distill.common import DataError, run_folder
 from distill.datasets import preparation
 from distill.games import schema
-from distill.mcts.engine import jit
 
 PACKAGE = Path(distill.__file__).parent
 TINY = ["--games", "2", "--simulations", "30", "--shard-games", "1", "--workers", "1"]
@@ -137,20 +136,6 @@ def distill_in(cwd: Path, stage: str, *flags: str, **environment: str) -> subpro
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, encoding="utf-8")
 
 
-ASCII = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-
-
-def test_an_ascii_locale_replaces_letters_and_changes_nothing_else(tmp_path):
-    made = distill_in(tmp_path, "generate", *TINY, "--out", "games", **ASCII)
-    assert made.returncode == 0, made.stderr
-    assert "2 games" in made.stdout
-    prepared = distill_in(tmp_path, "prepare", "--data", "games", "--exclude", "--out", "tables", **ASCII)
-    assert "Traceback" not in prepared.stderr
-    accented = distill_in(tmp_path, "generate", *TINY, "--out", "Dâten", **ASCII)
-    assert (accented.returncode, accented.stdout.split(" in ")[1][:5]) == (0, "D??te"), accented.stderr
-    assert shard_hashes(tmp_path / "Dâten") == shard_hashes(tmp_path / "games")
-
-
 def test_without_a_home_the_games_are_the_same(tmp_path, done):
     nowhere = "/dev/null/nowhere"
     made = distill_in(tmp_path, "generate", *TINY, "--out", "games", HOME=nowhere, XDG_CACHE_HOME=nowhere)
@@ -170,28 +155,6 @@ def test_too_little_address_space_for_tensorflow_is_one_line(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def thrice(word: int) -> int:
-    return word * 3
-
-
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-@pytest.mark.parametrize("content", [b"", b"garbage", None], ids=["empty", "garbage", "cut in half"])
-def test_a_damaged_cache_of_compiled_code_is_rebuilt(tmp_path, suffix, content, monkeypatch, capsys):
-    monkeypatch.setattr(jit, "FOLDER", str(tmp_path))
-    assert jit.jit(thrice)(14) == 42
-    files = list(tmp_path.rglob(f"*.{suffix}"))
-    assert files
-    for file in files:
-        whole = file.read_bytes()
-        file.write_bytes(whole[: len(whole) // 2] if content is None else content)
-    for error in ("is damaged", ""):  # compiled again, then read from the cache
-        again = jit.jit(thrice)
-        assert again(14) == 42
-        said = capsys.readouterr().err
-        assert error in said if error else not said
-    assert again.stats.cache_hits, "the cache was not used"
-
-
 @pytest.mark.slow
 def test_a_read_only_install_without_any_cache_compiles_each_time(tmp_path):
     """The package on a read-only file system (or of another user), no home, no cache folder."""
@@ -207,7 +170,7 @@ def test_a_read_only_install_without_any_cache_compiles_each_time(tmp_path):
     finally:
         subprocess.run(["umount", str(install)], check=True)
     assert made.returncode == 0, made.stderr
-    assert "compiling takes up to two minutes each time" in made.stderr
+    assert "compiling the search" in made.stderr
 
 
 @pytest.mark.parametrize("year", [1970, 2100])

@@ -62,7 +62,7 @@ def read_or_refuse(content: bytes, folder: Path) -> bool:
     path = folder / "shard-00000.parquet"
     path.write_bytes(content)
     found = inspection.inspect_shard(storage_of(folder), path.name)
-    assert all(violation.file == path.name for violation in found.violations)
+    assert all(violation.startswith(path.name) for violation in found.violations)
     try:
         table, _ = schema.read_table(path)
     except DataError as error:
@@ -127,9 +127,7 @@ def test_rows_of_random_numbers_are_read_back_unchanged_and_never_accepted(rows)
     assert metadata == METADATA
     assert schema.table_bytes(found, metadata) == content
     with contextlib.suppress(DataError):  # lists of different lengths
-        faults = list(checks.faults(table, METADATA))
-        assert faults or not rows
-        assert all(fault.what for fault in faults)
+        assert list(checks.faults(table, METADATA)) or not rows
 
 
 JSON = st.recursive(

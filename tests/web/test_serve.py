@@ -4,15 +4,13 @@
 - SIGTERM and Ctrl-C stop it within seconds, whatever is open: half-sent requests, queued and running searches;
 - several people review at once, and none of them is refused;
 - what a client that has gone was waiting for is not computed, by searches or by networks;
-- a signal that another thread receives stops it, and a stop leaves no semaphores of the solver's process;
+- a stop leaves no semaphores of the solver's process;
 - a request without a host is answered, and a file name with a null byte is not found;
 - a taken port, a folder without networks and missing packages are told in one line;
 - the examples of docs/website.md work, and a page of another host may use the API where that was said;
-- it may be called where an event loop runs already;
 - it prints where it listens, over IPv4 and IPv6, and answers under other names only where that was said.
 """
 
-import asyncio
 import http.client
 import json
 import re
@@ -136,26 +134,6 @@ def test_it_stops_within_seconds_whatever_is_open(number):
         said = server.stderr.read()
         assert f"stopped by {number.name}" in said
         assert "Traceback" not in said
-
-
-def test_a_signal_that_another_thread_receives_stops_it():
-    program = """
-import signal, threading
-from distill import serve
-
-class Server:  # that nobody stops
-    should_exit = False
-    def run(self, sockets):
-        threading.Event().wait(0.5)  # until the main thread waits
-        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
-        while not self.should_exit:
-            threading.Event().wait(0.05)
-
-serve._server = lambda app: Server()
-serve.main(["--port", "0"])
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
-    assert "stopped by SIGTERM" in done.stderr
 
 
 @pytest.mark.skipif(not solver.is_installed(), reason="needs the solver")
@@ -288,15 +266,3 @@ def test_it_prints_where_it_listens_and_answers_under_other_names_only_where_tha
     for wrong in ("example.org", "https://example.org/page", "*"):
         with pytest.raises(ValueError, match="scheme and host"):
             serve.ServeConfig(allow_origin=(wrong,))
-
-
-def test_a_notebook_with_an_event_loop_of_its_own_may_serve(models, monkeypatch):
-    async def cell() -> str:
-        return serve.run(serve.ServeConfig(models=str(models), port=0))
-
-    def serving(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
-        sockets[0].close()
-        asyncio.run(asyncio.sleep(0))  # as uvicorn does: refused where a loop runs already
-
-    monkeypatch.setattr(uvicorn.Server, "run", serving)
-    assert asyncio.run(cell()) == "stopped"

@@ -25,9 +25,9 @@ it reaches a leaf, then one batch evaluates the leaves of all lanes.
 
     jit.py, best_ucb1.py, bits.py, rollout.py    compiling; the vector choice; bitboards; rollouts
     tree.py, noise.py, record.py                 rows and proofs; Dirichlet noise; the record of games
-    uct_simulation.py, uct_games.py              select, expand, evaluate, backup; then searches, votes, moves, games
+    uct_simulation.py                            select, expand, evaluate, backup (`uct.py` counts votes)
     puct_tree.py, puct_simulation.py             arrays of PUCT; select, evaluate, expand, backup
-    gumbel.py, puct_moves.py                     the Gumbel root; the start and the end of a search, moves, games
+    puct_moves.py                                the root: noise, Gumbel, label and move, the next position
 
 Whatever runs once a simulation is compiled into its caller (`inline`): passing a tuple of arrays to a compiled function
 counts references to each of them, which costs as much as the function itself.

@@ -1,17 +1,27 @@
-"""The start and the end of a PUCT search: noise at the root, the label and the move, the next position."""
+"""What a PUCT search does at its root: noise, the label and the move, the next position; and the Gumbel root.
+
+**A Gumbel root** (Danihelka et al., Policy improvement by planning with Gumbel, ICLR 2022) spends few simulations well.
+Columns are scored by a Gumbel draw, their prior and what the search finds; sequential halving gives the better ones
+more and more simulations, and the move is the best of those visited most. Recorded as visits is the improved policy,
+which is finer than so few simulations could be.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from distill.game.rules import COLUMNS
-from distill.mcts.engine.bits import CENTRE_FIRST, popcount
-from distill.mcts.engine.gumbel import POLICY_UNITS, best_with_visits, improved_policy, score_root
-from distill.mcts.engine.jit import inline, int64, jit
+from distill.mcts.engine.bits import CENTRE_FIRST, U, open_columns, popcount
+from distill.mcts.engine.jit import Int32s, inline, int64, jit
 from distill.mcts.engine.noise import dirichlet, exploration_weights
-from distill.mcts.engine.puct_tree import PuctTrees, mean_value, root_row
+from distill.mcts.engine.puct_tree import NODE_VALUE, PuctTrees, mean_value, root_row
 from distill.mcts.engine.record import GameRecord, play_move
-from distill.mcts.engine.tree import CHILD, HOPELESS, PRIOR, TOTAL, is_lost, is_won, plies_to_end
+from distill.mcts.engine.tree import CHILD, HOPELESS, PRIOR, TOTAL, is_lost, is_proven, is_won, plies_to_end
+
+POLICY_UNITS = 1000
+"""The visits recorded for a Gumbel root sum to this."""
+C_VISIT, C_SCALE = 50.0, 0.3
+"""How values weigh against logits; values are taken on [0, 1]."""
 
 
 @inline
@@ -46,12 +56,9 @@ def finish_search(trees: PuctTrees, record: GameRecord, lane: int) -> int:
         record.value[g, s] = mean_value(trees, base + label)
     elif parameters.gumbel:
         # With noise for the move, then without for the policy that is recorded.
-        move = best_with_visits(trees, lane, score_root(trees, lane, 1.0))
+        move = best_scored(trees, lane, score_root(trees, lane, 1.0))
         score_root(trees, lane, 0.0)
-        label = int64(-1)
-        for column in CENTRE_FIRST:
-            if label < 0 or trees.scores[column] > trees.scores[label]:
-                label = column
+        label = best_scored(trees, lane, -1)
         record.value[g, s] = improved_policy(trees, lane, label, record.visits[g, s])
         move = move if sampled else label
     else:
@@ -130,3 +137,88 @@ def set_root(trees: PuctTrees, record: GameRecord, lane: int, game: int, step: i
     trees.game[lane], trees.step[lane] = game, step
     trees.current[lane], trees.mask[lane] = record.current[game, step], record.mask[game, step]
     trees.root_expanded[lane], trees.simulations[lane] = False, 0
+
+
+# The Gumbel root ------------------------------------------------------------------------------------------------------
+
+
+@inline
+def is_evaluated(trees: PuctTrees, slot: int) -> bool:
+    """Whether the move whose count stands at `slot` has been visited or is proven."""
+    return trees.rows[slot] > 0 or is_proven(trees.rows[slot + TOTAL])
+
+
+@jit
+def score_root(trees: PuctTrees, lane: int, noise: float) -> int:
+    """Fill `scores` with noise · g + ln P + sigma(Q); returns the most visits of a column.
+
+    sigma(Q) = (C_VISIT + max n) · C_SCALE · (1 + Q) / 2. The Q of an unvisited column is the mixed value
+    (v + N / sum P · sum P Q) / (1 + N), sums over visited columns, v the network's value of the root.
+    """
+    rows, floats = trees.rows, trees.floats
+    base, gumbel = root_row(trees, lane), trees.draws.gumbel[lane, trees.step[lane]]
+    most, visits, weight, returns = int64(0), int64(0), 0.0, 0.0
+    for column in range(COLUMNS):
+        n = int64(rows[base + column])
+        if rows[base + TOTAL + column] == HOPELESS or n == 0:
+            continue
+        most, visits = max(most, n), visits + n
+        prior = max(np.float64(floats[base + PRIOR + column]), 1e-12)
+        weight += prior
+        returns += prior * mean_value(trees, base + column)
+    # An unvisited column has the mixed value.
+    mixed = np.float64(floats[base + NODE_VALUE])
+    if visits > 0:
+        mixed = (mixed + visits * returns / weight) / (1 + visits)
+    # The score of each column; the lowest possible for a full one.
+    for column in range(COLUMNS):
+        trees.scores[column] = -np.inf
+        if rows[base + TOTAL + column] == HOPELESS:
+            continue
+        q = mean_value(trees, base + column) if is_evaluated(trees, base + column) else mixed
+        prior = max(np.float64(floats[base + PRIOR + column]), 1e-12)
+        sigma = (C_VISIT + most) * C_SCALE * (1.0 + q) / 2
+        trees.scores[column] = noise * gumbel[column] + np.log(prior) + sigma
+    return most
+
+
+@inline
+def best_scored(trees: PuctTrees, lane: int, visits: int) -> int:
+    """The column with the highest score in `scores` among those with so many visits, or of all where it is -1."""
+    base = root_row(trees, lane)
+    best, highest = int64(-1), -np.inf
+    for column in CENTRE_FIRST:
+        if visits in (-1, int64(trees.rows[base + column])) and trees.scores[column] > highest:
+            best, highest = column, trees.scores[column]
+    return best
+
+
+@inline
+def column_by_halving(trees: PuctTrees, lane: int) -> int:
+    """The root's column for this simulation: the best-scored one among those whose turn it is."""
+    score_root(trees, lane, 1.0)
+    columns = int64(popcount(U(open_columns(trees.mask[lane]))))
+    return best_scored(trees, lane, int64(trees.parameters.schedule[columns, trees.simulations[lane]]))
+
+
+@jit
+def improved_policy(trees: PuctTrees, lane: int, label: int, visits: Int32s) -> float:
+    """Fill `visits`, (7,), with the improved policy in POLICY_UNITS, and return its value at the root.
+
+    The policy is the softmax of `scores`. It is rounded by systematic sampling: one uniform number shifts all steps, so
+    that every column gets its share on average. The value weighs mean values by the policy, not by visits, which
+    halving hands out to bad columns as to good ones; an unvisited column counts as the network's value of the root.
+    """
+    base, uniform = root_row(trees, lane), trees.draws.uniform[lane, trees.step[lane], 1]
+    node_value, total, returns = np.float64(trees.floats[base + NODE_VALUE]), 0.0, 0.0
+    for column in range(COLUMNS):
+        weight = np.exp(trees.scores[column] - trees.scores[label])
+        known = trees.rows[base + TOTAL + column] != HOPELESS and is_evaluated(trees, base + column)
+        total, returns = total + weight, returns + weight * (mean_value(trees, base + column) if known else node_value)
+    below, before = 0.0, int64(0)
+    for column in range(COLUMNS):
+        below += np.exp(trees.scores[column] - trees.scores[label])
+        rounded = int64(np.floor(below / total * POLICY_UNITS + uniform))
+        visits[column] = rounded - before
+        before = rounded
+    return returns / total

@@ -29,9 +29,8 @@ from distill.mcts.engine.bits import (
     playable_cells,
     winning_cells,
 )
-from distill.mcts.engine.gumbel import column_by_halving
 from distill.mcts.engine.jit import Float32s, Int64s, inline, int64, jit
-from distill.mcts.engine.puct_moves import finish_search, start_next, start_search
+from distill.mcts.engine.puct_moves import column_by_halving, finish_search, start_next, start_search
 from distill.mcts.engine.puct_tree import NODE_VALUE, UNIT, PuctTrees, root_row
 from distill.mcts.engine.record import GameRecord
 from distill.mcts.engine.tree import (

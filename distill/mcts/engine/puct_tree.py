@@ -6,7 +6,7 @@ A node gets its row when it is first reached, since the row holds the priors of 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from distill.game.rules import CELLS, COLUMNS
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.jit import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s, inline, int64
 from distill.mcts.engine.record import GameRecord
-from distill.mcts.engine.tree import CHILD, PRIOR, TOTAL, WIDTH, is_lost, is_proven, new_rows, plies_to_end
+from distill.mcts.engine.tree import CHILD, PRIOR, TOTAL, WIDTH, is_lost, is_proven, new_rows, plies_to_end, zeros
+from distill.mcts.settings import PuctSettings
 
 NODE_VALUE = PRIOR + COLUMNS
 """Where in a row the network's value of the node stands."""
@@ -35,7 +36,7 @@ class PuctParameters(NamedTuple):
     discount: float
     mcts_solver: bool
     win_value: Int64s  # (44,) by plies to the end: discounted value of a won game, in UNITs
-    schedule: Int32s  # (8, simulations): by open columns, `gumbel.halving_schedule`
+    schedule: Int32s  # (8, simulations): by open columns, `halving_schedule`
 
 
 class KeptEvaluations(NamedTuple):
@@ -79,37 +80,62 @@ class PuctTrees(NamedTuple):
     scores: Float64s  # (8,) of the columns of a Gumbel root
 
 
-def new_evaluations(bits: int) -> KeptEvaluations:
-    """Space for 2^bits evaluations."""
-    return KeptEvaluations(np.zeros(1 << bits, np.uint64), np.zeros(SLOTS << bits, np.float32))
-
-
 def new_trees(
-    parameters: PuctParameters, bonus: Float64s, draws: PuctDraws, kept: KeptEvaluations, record: GameRecord, lanes: int
+    settings: PuctSettings, draws: PuctDraws, kept: KeptEvaluations, record: GameRecord, lanes: int
 ) -> PuctTrees:
     """Trees in which the first games of the record begin, one a lane. Untouched rows cost no memory."""
+    bonus = exploration_factors(settings)
     rows = new_rows(lanes * len(bonus))
+    # The parameters that are settings, then those that compiled code reads in another form.
+    values: dict[str, Any] = {name: getattr(settings, name, None) for name in PuctParameters._fields}
+    values["gumbel"], values["printed"] = settings.root == "gumbel", settings.rule == "printed"
+    values["fpu_reduction"] = -1.0 if settings.fpu_reduction is None else settings.fpu_reduction
+    values["win_value"] = np.rint(UNIT * settings.discount ** np.arange(CELLS + 2)).astype(np.int64)
+    schedule = [halving_schedule(settings.simulations, columns) for columns in range(COLUMNS + 1)]
     return PuctTrees(
-        parameters=parameters,
+        parameters=PuctParameters(**values | {"schedule": np.array(schedule, np.int32)}),
         rows=rows,
         floats=rows.view(np.float32),
-        used=np.zeros(lanes, np.int64),
         bonus=bonus,
         draws=draws,
         kept=kept,
         game=np.arange(lanes),
-        step=np.zeros(lanes, np.int64),
         current=record.current[:lanes, 0].copy(),
         mask=record.mask[:lanes, 0].copy(),
         root_expanded=np.zeros(lanes, np.bool_),
-        simulations=np.zeros(lanes, np.int64),
         weights=np.ones((lanes, SLOTS)),
-        leaf_current=np.zeros(lanes, np.uint64),
-        leaf_mask=np.zeros(lanes, np.uint64),
-        depth=np.zeros(lanes, np.int64),
         path=np.zeros((CELLS + 1, lanes), np.int64),
         scores=np.zeros(SLOTS),
+        **zeros(lanes, np.int64, "used", "step", "simulations", "depth"),
+        **zeros(lanes, np.uint64, "leaf_current", "leaf_mask"),
     )
+
+
+def exploration_factors(settings: PuctSettings) -> Float64s:
+    """What multiplies P / (1 + n), or 1 / sqrt(n) for the printed rule, in a node entered N times; by N."""
+    entered = np.maximum(np.arange(settings.simulations + 3, dtype=np.float64), 1.0)
+    c = np.full(len(entered), settings.exploration)
+    if settings.rule != "constant":
+        c += np.log((entered + 19652 + 1) / 19652)
+    return c * np.sqrt(np.log(entered) if settings.rule == "printed" else entered)
+
+
+def halving_schedule(simulations: int, columns: int) -> Int32s:
+    """int32 (simulations,): for each simulation, the visits of the columns whose turn it is (sequential halving).
+
+    `columns` are open at the root. In ceil(log2(columns)) phases of about equally many simulations, all of them get
+    one visit after the other, then the better half, and so on down to two, which go on to the end.
+    """
+    if columns <= 1:
+        return np.arange(simulations, dtype=np.int32)
+    phases = int(np.ceil(np.log2(columns)))
+    parts, first, left, done = list[Int32s](), 0, columns, 0
+    while done < simulations:
+        # One phase: each column left has `first` visits, and gets `more`.
+        more = max(1, simulations // (phases * left))
+        parts.append(np.repeat(np.arange(first, first + more, dtype=np.int32), left))
+        first, done, left = first + more, done + more * left, max(2, left // 2)
+    return np.concatenate(parts)[:simulations]
 
 
 @inline

@@ -38,6 +38,11 @@ def new_rows(number: int) -> Int32s:
     return rows[offset : offset + number * WIDTH]
 
 
+def zeros(count: int, kind: type, *names: str) -> dict[str, Any]:
+    """Arrays of zeros, (count,), by name."""
+    return {name: np.zeros(count, kind) for name in names}
+
+
 @inline
 def clear_row(rows: Int32s, base: int, mask: np.uint64) -> None:
     """Make the row at `base` an unvisited node of a position with these stones."""

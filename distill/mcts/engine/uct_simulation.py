@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distill.game.rules import BITS_PER_COLUMN, CELLS
+from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS
 from distill.mcts.engine.best_ucb1 import SLOTS, best_ucb1
 from distill.mcts.engine.bits import FULL, ONE, U, has_four
-from distill.mcts.engine.jit import Float32s, Int32s, Int64s, UInt64s, inline, int64, jit
+from distill.mcts.engine.jit import Float32s, Float64s, Int32s, Int64s, UInt64s, inline, int64, jit
+from distill.mcts.engine.noise import exploration_weights
 from distill.mcts.engine.rollout import Rollouts, new_rollouts, roll_out, rollout_seed
-from distill.mcts.engine.tree import CHILD, TERMINAL, TOTAL, WIDTH, clear_row, is_lost, new_rows, propagate_proof
+from distill.mcts.engine.tree import CHILD, TERMINAL, TOTAL, WIDTH, clear_row, is_lost, new_rows, propagate_proof, zeros
 from distill.mcts.settings import UctSettings
 
 UNVISITED = 2.0**12
@@ -28,8 +29,7 @@ class UctParameters(NamedTuple):
     """The settings that compiled code reads, `settings.UctSettings`."""
 
     simulations: int
-    label_noise: float  # `noise_fraction`, in the searches or in the moves
-    move_noise: float
+    noise_fraction: float  # of the root's exploration
     heuristic: bool
     mcts_solver: bool
 
@@ -46,11 +46,6 @@ class UctTrees(NamedTuple):
     weights: Float32s  # ((1 + L) * 8,) factors of the exploration term: ones, then those of each root
     order: Float32s  # (L * 8,) scores of unvisited moves, for every node of the tree
     bonus: Float32s  # (C,) exploration * sqrt(ln N) for N visits of a node
-    # Which game each lane plays.
-    game: Int64s  # (L,) index into the record
-    step: Int64s  # (L,) position of the game
-    live: Int64s  # (L,) the lanes that have a game come first
-    counts: Int64s  # (2,) lanes that have a game, and games started
     # Scratch of one simulation.
     node: Int64s  # (L,) row that the lane has reached
     entered: Int64s  # (L,) earlier visits to this node
@@ -63,36 +58,23 @@ class UctTrees(NamedTuple):
 
 
 def new_trees(lanes: int, settings: UctSettings) -> UctTrees:
-    """Trees in which the first games begin, one a lane. Untouched rows cost no memory."""
+    """Trees of so many lanes. Untouched rows cost no memory."""
     capacity = settings.simulations + 2
     visits = np.maximum(np.arange(capacity, dtype=np.float64), 1.0)
     return UctTrees(
         parameters=UctParameters(
             simulations=settings.simulations,
-            label_noise=settings.noise_fraction if settings.noise_at == "label" else 0.0,
-            move_noise=settings.noise_fraction if settings.noise_at == "move" else 0.0,
+            noise_fraction=settings.label_noise,
             heuristic=settings.rollout == "heuristic",
             mcts_solver=settings.mcts_solver,
         ),
         rows=new_rows(lanes * capacity),
-        used=np.zeros(lanes, np.int64),
-        current=np.zeros(lanes, np.uint64),
-        mask=np.zeros(lanes, np.uint64),
-        key=np.zeros(lanes, np.uint64),
         weights=np.ones((1 + lanes) * SLOTS, np.float32),
         order=np.zeros(lanes * SLOTS, np.float32),
         bonus=(settings.exploration * np.sqrt(np.log(visits))).astype(np.float32),
-        game=np.arange(lanes),
-        step=np.zeros(lanes, np.int64),
-        live=np.arange(lanes),
-        counts=np.full(2, lanes),
-        node=np.zeros(lanes, np.int64),
-        entered=np.zeros(lanes, np.int64),
-        leaf_current=np.zeros(lanes, np.uint64),
-        leaf_mask=np.zeros(lanes, np.uint64),
-        depth=np.zeros(lanes, np.int64),
         path=np.zeros((CELLS + 1, lanes), np.int64),
-        descending=np.zeros(lanes, np.int64),
+        **zeros(lanes, np.int64, "used", "node", "entered", "depth", "descending"),
+        **zeros(lanes, np.uint64, "current", "mask", "key", "leaf_current", "leaf_mask"),
         rollouts=new_rollouts(lanes),
     )
 
@@ -112,12 +94,11 @@ def set_root(trees: UctTrees, lane: int, current: np.uint64, mask: np.uint64, ke
 
 
 @inline
-def select(trees: UctTrees, live: Int64s, count: int, simulation: int) -> None:
-    """Select a leaf in each live tree by UCB1, expanding on the way; visits are counted on the way down."""
+def select(trees: UctTrees, count: int, simulation: int) -> None:
+    """Select a leaf in each of the first trees by UCB1, expanding on the way; visits are counted on the way down."""
     rows, capacity = trees.rows, len(trees.bonus)
-    for j in range(count):
-        lane = live[j]
-        trees.descending[j] = lane
+    for lane in range(count):
+        trees.descending[lane] = lane
         trees.node[lane] = 0
         trees.entered[lane] = simulation
         trees.leaf_current[lane], trees.leaf_mask[lane] = trees.current[lane], trees.mask[lane]
@@ -163,27 +144,25 @@ def expand(trees: UctTrees, lane: int, slot: int) -> int:
 
 
 @inline
-def evaluate(trees: UctTrees, live: Int64s, count: int, simulation: int) -> None:
+def evaluate(trees: UctTrees, count: int, simulation: int) -> None:
     """Roll out every leaf; where the game is over, `backup` takes the value from the rules."""
     rollouts = trees.rollouts
-    for j in range(count):
-        lane = live[j]
-        rollouts.current[j] = trees.leaf_current[lane]
-        rollouts.opponent[j] = trees.leaf_current[lane] ^ trees.leaf_mask[lane]
-        rollouts.random[j] = rollout_seed(trees.key[lane], simulation)
+    for lane in range(count):
+        rollouts.current[lane] = trees.leaf_current[lane]
+        rollouts.opponent[lane] = trees.leaf_current[lane] ^ trees.leaf_mask[lane]
+        rollouts.random[lane] = rollout_seed(trees.key[lane], simulation)
     roll_out(rollouts, count, trees.parameters.heuristic)
 
 
 @inline
-def backup(trees: UctTrees, live: Int64s, count: int) -> None:
+def backup(trees: UctTrees, count: int) -> None:
     """Add each leaf's value along its path, with the sign alternating; then propagate proofs."""
     rows = trees.rows
-    for j in range(count):
-        lane = live[j]
+    for lane in range(count):
         last = trees.depth[lane] - 1
         leaf = trees.path[last, lane]
         mask = trees.leaf_mask[lane]
-        value = trees.rollouts.results[j]
+        value = trees.rollouts.results[lane]
         won = has_four(trees.leaf_current[lane] ^ mask)
         if won | (mask == FULL):  # the rollout's result means nothing here
             value = -1 if won else 0
@@ -198,9 +177,34 @@ def backup(trees: UctTrees, live: Int64s, count: int) -> None:
 
 
 @jit
-def simulate(trees: UctTrees, live: Int64s, count: int) -> None:
-    """Run all simulations of a search in each of the empty trees live[:count]."""
+def simulate(trees: UctTrees, count: int) -> None:
+    """Run all simulations of a search in each of the first `count` trees, which are empty."""
     for simulation in range(trees.parameters.simulations):
-        select(trees, live, count, simulation)
-        evaluate(trees, live, count, simulation)
-        backup(trees, live, count)
+        select(trees, count, simulation)
+        evaluate(trees, count, simulation)
+        backup(trees, count)
+
+
+@jit
+def search(trees: UctTrees, current: UInt64s, mask: UInt64s, key: UInt64s, order: Float32s, gamma: Float64s) -> None:
+    """Search at most L positions, one a lane.
+
+    Args:
+      current, mask: (L,) bitboards.
+      key: (L,) seeds of the rollouts.
+      order: (L, 7) scores of unvisited moves.
+      gamma: (L, 7) gamma variates: over their sum, Dirichlet noise of the root.
+    """
+    for lane in range(len(mask)):
+        set_root(trees, lane, current[lane], mask[lane], key[lane])
+        weights = exploration_weights(gamma[lane], mask[lane], trees.parameters.noise_fraction)
+        for column in range(COLUMNS):
+            trees.weights[(lane + 1) * SLOTS + column] = weights[column]
+            trees.order[lane * SLOTS + column] = order[lane, column]
+    simulate(trees, len(mask))
+
+
+def root_moves(trees: UctTrees, count: int) -> tuple[Int64s, Int64s]:
+    """Visits and totals, (count, 7), of the roots of the first trees; a full column has the total HOPELESS."""
+    roots = trees.rows.reshape(len(trees.used), -1)[:count, :WIDTH].astype(np.int64)
+    return roots[:, :COLUMNS], roots[:, TOTAL : TOTAL + COLUMNS]

@@ -1,0 +1,122 @@
+"""The workers of a Dask cluster (extra `cluster`) as an executor; see `common/executors.py`."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distill.common.errors import UserError, first_line
+from distill.common.executors import ONE_THREAD, Elsewhere
+from distill.common.files import write_atomically
+from distill.common.progress import silence
+from distill.common.provenance import install_line
+from distill.common.run_folder import differences
+
+CONNECT_SECONDS = 15.0
+"""Seconds that a scheduler may take to answer."""
+
+WORKERS_AWAITED = 120.0
+"""Seconds that the first worker of a cluster may take to appear."""
+
+
+class Cluster(Elsewhere):
+    """The workers of the Dask scheduler at `address`, such as tcp://head:8786.
+
+    Dask gives the task of a dead worker to another one up to `distributed.scheduler.allowed-failures` (3) times.
+
+    Args:
+      versions: what must be equal in this process and on every worker, because results depend on it.
+
+    Raises UserError without the extra, a scheduler or a worker, and where a worker has other versions.
+    """
+
+    window, tries = sys.maxsize, 2
+
+    def __init__(self, address: str, versions: Callable[[], Mapping[str, Any]]) -> None:
+        super().__init__()
+        try:
+            import distributed
+            from distributed.scheduler import KilledWorker
+        except ImportError as error:
+            raise UserError(f"--cluster needs the extra cluster: {install_line('cluster')}") from error
+        for name in ("distributed", "distributed.client"):  # we report in one line what happens to the cluster
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self.address, self.deaths = address, KilledWorker
+        client: Any = distributed.Client
+        try:
+            self._client = client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
+        except (OSError, ValueError, TypeError, RuntimeError) as error:  # the last two: tls:// without certificates
+            raise UserError(f"{self}: no scheduler answers there ({first_line(error)})") from error
+        try:
+            self._check(versions)
+        except BaseException:
+            self.shutdown()
+            raise
+        threads = self._client.nthreads()
+        self.processes, self.number = len(threads), sum(threads.values())
+        self._executor = self._client.get_executor(pure=False)
+
+    def __str__(self) -> str:
+        return f"--cluster {self.address}"
+
+    def _check(self, versions: Callable[[], Mapping[str, Any]]) -> None:
+        """Raise UserError unless the cluster has a worker and all have the versions of this process."""
+        try:
+            self._client.wait_for_workers(1, timeout=WORKERS_AWAITED)
+            answers = self._client.run(versions)
+        except TimeoutError as error:
+            raise UserError(f"{self}: no worker there after {WORKERS_AWAITED:.0f} s") from error
+        except Exception as error:  # whatever a worker without the package raises
+            raise UserError(f"{self}: a worker cannot run distill ({first_line(error)})") from error
+        for worker, theirs in sorted(answers.items()):
+            if different := differences(theirs, versions()):
+                raise UserError(f"{self}: worker {worker} would write other bytes ({'; '.join(different)})")
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        return self._executor.submit(_compute, function, *arguments, **named)
+
+    def file(self, path: Path) -> Any:
+        """The future of a file's content. It is the result of a task, so a worker that dies does not take it along."""
+        content = path.read_bytes()
+        name = hashlib.sha256(content).hexdigest() + path.suffix
+        return self._client.submit(_File, name, content, key=f"distill-{name}")
+
+    def stop(self) -> None:
+        self._client.close(timeout=5)
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file on its way to a worker; its name is the hash of its content."""
+
+    name: str
+    content: bytes
+
+    def stored(self) -> Path:
+        """The path of the file in this process's folder; a worker fetches each content once."""
+        path = Path(_folder().name) / self.name
+        if not path.exists():
+            write_atomically(path, self.content)
+        return path
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Where this worker process keeps its files until it ends."""
+    return tempfile.TemporaryDirectory(prefix="distill-")
+
+
+def _compute(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """On a worker of a cluster: the task, as in a process of this machine."""
+    os.environ.update(ONE_THREAD)
+    silence()
+    return function(*(part.stored() if isinstance(part, _File) else part for part in arguments), **named)
