@@ -6,14 +6,15 @@
     python -m distill.selfplay --init models/pillar --games-only --games 5000 --out data/selfplay
 
 In one iteration the champion plays `--games` games against itself, the network learns from the latest games of all
-iterations, and becomes the champion if it scores `--gate` in the arena; if not, it still trains on. Presets such as
-`hour` follow a plan instead: workers play while the network learns, and the latest network always plays. Networks are
-graded on the benchmark's dev half: logged, never used to choose.
+iterations, and becomes the champion if it scores `--gate` in the arena; if not, it still trains on. With `--minutes`,
+as in the preset `hour`, each iteration has a share of the time: workers play until it is over, and meanwhile the
+network learns from the games of earlier iterations. Networks are graded on the benchmark's dev half: logged, never
+used to choose.
 
-Out, in `models/selfplay/`: a record, `best.keras` (the champion), `history.csv`, `curves.png`, with a plan `plan.json`,
-and `iterations/0001/` with `games/` (ordinary shards) and, written last, `metrics.json`. The same command resumes an
-interrupted run. `--games-only` writes a folder of games and trains nothing.
-`--cluster` plays on the workers of a Dask cluster (docs/scaling.md).
+Out, in `models/selfplay/`: a record, `best.keras` (the champion), `history.csv`, `curves.png`, and `iterations/0001/`
+with `games/` (ordinary shards) and, written last, `metrics.json`. The same command resumes an interrupted run;
+`--replay models/selfplay/_run.json` repeats a finished run with `--minutes`, without the clock. `--games-only` writes a
+folder of games and trains nothing. `--cluster` plays on the workers of a Dask cluster (docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -23,16 +24,14 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("selfplay")
 
-import dataclasses
 import os
 from pathlib import Path
 
 from distill import networks
-from distill.alphazero import grades, loop, plan, run_files, workers
+from distill.alphazero import ends, games, grades, loop, run_files, workers
 from distill.alphazero.presets import PRESETS
-from distill.alphazero.schedule import Schedule
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, cli, cores, executors, run_folder, say
+from distill.common import cli, cores, executors, say
 from distill.mcts import compiling
 from distill.networks import finding
 
@@ -42,37 +41,23 @@ def run(config: SelfPlayConfig) -> str:
     if config.games_only:
         return _only_play(config)
     networks.trust(config.arch.name)
-    out = config.out or Path("models/selfplay")
-    if config.is_planned:
+    out, replay = config.out or Path("models/selfplay"), config.schedule.replay
+    repeated = ends.recorded(replay) if replay else []
+    if config.is_timed:
         # Workers have the other cores. With a thread for each of those left, weights would depend on their number.
         os.environ[executors.THREADS] = "1"
     with run_files.opened(out, config) as folder:
-        begins = folder.starts or not run_files.has_begun(out)
         initial = None
-        if begins:  # what is wrong shows before anything is written
+        if folder.starts or not run_files.has_begun(out):  # what is wrong shows before anything is written
             networks.start_backend(aloud=True)
             from distill.training import step
 
             initial = step.initial_network(config.arch, config.init, True, config.seed)
         boards = grades.boards(config.arena.eval_boards)
-        schedule = Schedule(config=config, plan=_plan(config, folder))
-        # A run with a plan trains in this process while others play.
-        processes = config.machine.workers or (max(1, cores() - 1) if config.is_planned else 0)
+        # With a clock this process trains while others play.
+        processes = config.machine.workers or (max(1, cores() - 1) if config.is_timed else 0)
         with workers.start(config, processes) as pool:  # before anything is deleted
-            return loop.run(schedule, folder, initial, boards, pool)
-
-
-def _plan(config: SelfPlayConfig, folder: run_folder.Run) -> plan.Plan | None:
-    """The plan that a run follows: its own, or the given one; None: it is still to be made, or there is none.
-
-    Raises UserError where the run has begun by another plan than the given one.
-    """
-    out, file = Path(str(folder.storage)), config.schedule.plan
-    own = None if folder.starts or not (out / run_files.PLAN).is_file() else plan.read(out / run_files.PLAN)
-    given = plan.read(file) if file and (own is None or file.is_file()) else None
-    if own and given and own != given:
-        raise UserError(f"{out}: follows another plan than {file}; name another --out, or --restart")
-    return own or given
+            return loop.run(config, folder, initial, boards, pool, repeated)
 
 
 def _only_play(config: SelfPlayConfig) -> str:
@@ -80,18 +65,17 @@ def _only_play(config: SelfPlayConfig) -> str:
     out, processes = config.out or Path("data/selfplay"), config.machine.workers or cores()
     assert config.init is not None  # by the config's own check
     settings = config.replace(restart=False, machine=config.machine.replace(cluster=None))
-    games = workers.of_network(settings, config.schedule.games, out, finding.network_file(config.init))
-    with games.opened(restart=config.restart) as folder:
-        plan = games.plan(folder)
+    player = games.network_player(settings, finding.network_file(config.init))
+    with games.opened(player, config.schedule.games, out, restart=config.restart) as record:
+        plan = games.plan(player, config.schedule.games, record)
         if plan.finished:
             return f"finished before: {plan.games:,} games in {out}"
         compiling.prepare("puct")
         with workers.start(config, processes) as pool:  # before anything is deleted
-            folder.begin()
             where = f"on {config.machine.cluster}" if config.machine.cluster else f"in worker processes ({processes})"
             say(f"playing games {where}; each loads Keras first")
-            games = dataclasses.replace(games, number=plan.games)
-            played = workers.finish(workers.begin(pool, games, plan.todo), games, folder)
+            end = ends.Count(games=plan.games)
+            played = games.finish(games.begin(pool, player, end, record, shows=True))
     return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
 
 

@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,23 +125,21 @@ def part_command(part: str, options: argparse.Namespace, command: list[str], lef
 
 def run_until(words: list[str], seconds: float) -> tuple[int, Any]:
     """Run a Python command for at most so long; its status, and its last line if that is JSON."""
-    deadline = time.monotonic() + seconds
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    process = subprocess.Popen([sys.executable, "-u", *words], env=environment, stdout=subprocess.PIPE, text=True)
-    stopper = subprocess.Popen(
-        [sys.executable, "-c", f"import os, signal, time; time.sleep({seconds}); os.kill({process.pid}, signal.SIGTERM)"
-         f"; time.sleep({GRACE}); os.kill({process.pid}, signal.SIGKILL)"], stderr=subprocess.DEVNULL
-    )  # fmt: skip
-    last = ""
-    assert process.stdout
-    for line in process.stdout:
-        print(line, end="", flush=True)
-        last = line.strip() or last
-    status = process.wait()
-    stopper.kill()
-    stopper.wait()
-    if time.monotonic() > deadline:
-        print(f"stopped after its {seconds:.0f} s", flush=True)
+    last, command = "", [sys.executable, "-u", *words]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        timers = [Timer(seconds, process.terminate), Timer(seconds + GRACE, process.kill)]
+        for timer in timers:
+            timer.start()
+        assert process.stdout
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last = line.strip() or last
+        status = process.wait()
+        if not timers[0].is_alive():
+            print(f"stopped after its {seconds:.0f} s", flush=True)
+        for timer in timers:
+            timer.cancel()
     try:
         return status, json.loads(last)
     except ValueError:
@@ -237,7 +236,8 @@ def first_loss(arch: str, examples: Examples) -> float:
 
     model = compiled(arch, COMPARED_BATCH)
     picks = batching.picks(len(examples), COMPARED_BATCH, seed=0)
-    return step.train_steps(model, picks, examples, range(COMPARED_STEPS), lambda _: model.recipe.lr, lambda *_: None)
+    steps = range(COMPARED_STEPS)
+    return step.train_steps(model, picks, examples, steps, lambda _: model.recipe.lr, lambda *_: None)[1]
 
 
 def speed(arch: str, examples: Examples, batch_size: int, seconds: float) -> dict[str, int | None]:

@@ -20,6 +20,7 @@ import pandas as pd
 
 from distill.alphazero import grades, run_files
 from distill.common import run_folder
+from distill.common.settings import by_path
 from distill.datasets import benchmark
 from distill.players import names
 
@@ -71,9 +72,9 @@ def main() -> None:
     table = arguments.run / "history.csv"
     history = pd.read_csv(table).to_dict("records") if table.is_file() else []
     if not history or "minutes" not in history[-1]:
-        parser.error(f"{arguments.run}: no iteration of a planned run is finished there")
-    config = run_folder.finished(arguments.run, run_files.KIND).settings
-    boards = grades.boards(config["eval_boards"])
+        parser.error(f"{arguments.run}: no iteration of a self-play run is finished there")
+    settings = by_path(run_folder.finished(arguments.run, run_files.KIND).settings)
+    boards = grades.boards(next(value for path, value in settings.items() if path.endswith("eval_boards")))
     lines = {name: metrics(name, boards) for name in SEARCHES}
     print(f"{arguments.run}: {history[-1]['minutes']:.0f} minutes; grades in percent, and the minutes to reach them")
     columns = [prefix + measure for prefix in grades.SETS.values() for measure in MEASURES]

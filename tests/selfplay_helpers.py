@@ -64,7 +64,7 @@ def play_into(
 def metrics_of(out: Path) -> list[dict[str, Any]]:
     """The metrics of a run's finished iterations, without their times."""
     found = [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))]
-    times = {"minutes", "seconds", "waited", "step_seconds", "training_seconds"}
+    times = {"minutes", "seconds", "saving_seconds", "step_seconds"}
     return [{name: value for name, value in each.items() if name not in times} for each in found]
 
 

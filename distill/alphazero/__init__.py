@@ -1,1 +1,1 @@
-"""Self-play and REINFORCE: iterations, presets, plans, workers and files."""
+"""Self-play and REINFORCE: iterations, games, workers, presets and files."""

@@ -1,17 +1,17 @@
 """The files of a self-play run, and which of them a resumed run needs.
 
-    _run.json  plan.json  initial.keras  best.keras  history.csv  curves.png
+    _run.json  initial.keras  best.keras  history.csv  curves.png
     iterations/0001/    games/  checkpoint.npz  candidate.keras  metrics.json
 
-An iteration is finished once it has its metrics, which are written last. Iteration 0 has the games that the teacher
-plays before a planned run learns.
+An iteration is finished once it has its metrics, which are written last.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ from distill.games import reader
 from distill.mcts import puct
 
 METRICS, BEST, CANDIDATE, INITIAL = "metrics.json", "best.keras", "candidate.keras", "initial.keras"
-GAMES, PLAN, CHECKPOINT = "games", "plan.json", "checkpoint.npz"
+GAMES, CHECKPOINT = "games", "checkpoint.npz"
 KIND = "self-play run"
 """The kind of folder, in its record."""
-FILES = ("iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png")
+FILES = ("iterations", BEST, INITIAL, "history.csv", "curves.png")
 """What --restart deletes."""
 FREE = (
     "init",
@@ -34,8 +34,7 @@ FREE = (
     "restart",
     "games_only",
     "schedule.iterations",
-    "schedule.minutes",
-    "schedule.plan",
+    "schedule.replay",
     "machine.workers",
     "machine.cluster",
     "machine.lanes",
@@ -48,6 +47,9 @@ PANELS = {
     "arena score of the candidate": ["score"],
     "grades, without search": ["optimal", "outcome", "heldout_optimal", "heldout_outcome", "blocked"],
 }
+
+UNDRAWN = ("seconds", "step_seconds", "saving_seconds", "games_hash", "root")
+"""Metrics that `history.csv` leaves out."""
 
 LOST = "the run cannot be resumed: restore it from a copy, or start from scratch with --restart"
 
@@ -62,7 +64,8 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
     identity.require_safe_init(config, out, FILES)
     restart = config.restart
     config = config.replace(restart=False, machine=config.machine.replace(cluster=None))  # the cluster is a place
-    known = identity.identity(config, FREE, puct_version=puct.PUCT_VERSION)
+    replay = file_hash(config.schedule.replay) if config.schedule.replay else None
+    known = identity.identity(config, FREE, puct_version=puct.PUCT_VERSION, replay=replay)
     return run_folder.opened(out, KIND, known, settings=as_json(config), files=FILES, restart=restart)
 
 
@@ -77,7 +80,7 @@ def finished_iterations(out: Path) -> list[Metrics]:
     while (path := iteration_folder(out, len(found) + 1) / METRICS).is_file():
         with path.open("rb"):  # without permission to read it, nothing is lost
             found.append(read_object(path))
-        if not {"iteration", "accepted", "minutes"} <= found[-1].keys():
+        if not {"iteration", "accepted", "minutes", "games", "learned_from"} <= found[-1].keys():
             raise UserError(f"{path}: damaged; {LOST}")
     # A later folder proves that an earlier iteration was finished, even if its metrics are gone.
     begun = [int(folder.name) for folder in out.glob("iterations/[0-9]*") if folder.name.isdecimal()]
@@ -87,11 +90,6 @@ def finished_iterations(out: Path) -> list[Metrics]:
     return found
 
 
-def still_learns(out: Path, finished: Sequence[Metrics]) -> bool:
-    """Whether the next iteration has yet to learn from the games of finished ones."""
-    return bool(finished) and not (iteration_folder(out, len(finished) + 1) / CHECKPOINT).is_file()
-
-
 def verified_games(out: Path, number: int) -> reader.Run:
     """The games of an iteration, verified. Raises UserError where they are missing or were changed."""
     folder = iteration_folder(out, number) / GAMES
@@ -99,16 +97,16 @@ def verified_games(out: Path, number: int) -> reader.Run:
     if record is None or record.result is None:
         raise UserError(f"{folder}: the games of this iteration are missing; {LOST}")
     # The metrics hold the hash of the result, and the result those of the shards.
-    if read_object(iteration_folder(out, number) / METRICS).get("games_hash") not in (None, games_hash(folder)):
+    if read_object(iteration_folder(out, number) / METRICS).get("games_hash") not in (None, games_hash(record.result)):
         raise UserError(f"{folder}: not the games that this iteration played; {LOST}")
     run = reader.open_run(folder)
     reader.verify([run], LOST)
     return run
 
 
-def games_hash(folder: Path) -> str:
-    """One hash of the shards of finished games."""
-    return hashlib.sha256(canonical_json(run_folder.result_of(folder)).encode()).hexdigest()
+def games_hash(result: Mapping[str, Any]) -> str:
+    """One hash of the shards of finished games, from the result in their record."""
+    return hashlib.sha256(canonical_json(result).encode()).hexdigest()
 
 
 def champion_file(out: Path, finished: Sequence[Metrics]) -> Path:
@@ -122,10 +120,12 @@ def has_begun(out: Path) -> bool:
     return (out / INITIAL).is_file() or champion_file(out, finished_iterations(out)).is_file()
 
 
-def publish(folder: run_folder.Run, finished: Sequence[Metrics]) -> None:
-    """Bring the run's own files up to its last finished iteration: `best.keras`, curves, metrics.
+def publish(folder: run_folder.Run, finished: Sequence[Metrics], iterations: int) -> None:
+    """Bring the run's own files up to its last finished iteration: `best.keras`, curves, record.
 
-    Deletes what no resumed run needs: candidates that do not play, checkpoints but the last.
+    The record of a run by the clock that has finished all its `iterations` says what `--replay` repeats.
+
+    Deletes what no resumed run needs: candidates that do not play, checkpoints but the last, games that are not kept.
     """
     out = Path(str(folder.storage))
     if not finished:
@@ -135,15 +135,21 @@ def publish(folder: run_folder.Run, finished: Sequence[Metrics]) -> None:
         raise UserError(f"{champion}: missing; {LOST}")
     if not (out / BEST).is_file() or file_hash(champion) != file_hash(out / BEST):
         write_atomically(out / BEST, champion.read_bytes())
-    # Delete what no resumed run needs.
     for number in range(1, len(finished) + 1):
         iteration = iteration_folder(out, number)
         if iteration / CANDIDATE != champion:
             (iteration / CANDIDATE).unlink(missing_ok=True)
         if number < len(finished):
             (iteration / CHECKPOINT).unlink(missing_ok=True)
+        # The window of games only moves forward.
+        if number < finished[-1]["learned_from"] and not folder.settings["replay"]["keep_games"]:
+            shutil.rmtree(iteration / GAMES, ignore_errors=True)
     report(out, finished)
-    folder.finish({"iterations": len(finished), **finished[-1]})
+    result = {"iterations": len(finished), **finished[-1]}
+    schedule = folder.settings["schedule"]
+    if len(finished) == iterations and (schedule["minutes"] or schedule["replay"]):
+        result["replay"] = [{name: each[name] for name in ("games", "steps")} for each in finished]
+    folder.finish(result)
 
 
 def report(out: Path, finished: Sequence[Metrics]) -> None:
@@ -151,11 +157,7 @@ def report(out: Path, finished: Sequence[Metrics]) -> None:
     from distill.training import history
 
     def plain(metrics: Metrics) -> dict[str, float]:
-        numbers = {
-            name: value
-            for name, value in metrics.items()
-            if name not in ("seconds", "waited", "step_seconds", "games_hash")
-        }
+        numbers = {name: value for name, value in metrics.items() if name not in UNDRAWN}
         return {name: math.nan if value is None else float(value) for name, value in numbers.items()}
 
     # Leave out panels without a curve, such as the arena of a run without a gate.

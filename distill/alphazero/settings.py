@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -14,12 +14,9 @@ from distill.mcts.settings import MOST_PUCT_SIMULATIONS, PuctSettings
 from distill.players import match
 from distill.training.recipe import Recipe
 
-SEARCH = ("root", "simulations", "noise_fraction")
-"""What the searches of an iteration have of their own in a planned run."""
-
 
 class Stage(Settings):
-    """The searches of a planned run from a share of the plan on."""
+    """The searches from a share of the minutes on."""
 
     start: float = Field(ge=0, le=1)
     root: Literal["puct", "gumbel"]
@@ -37,11 +34,11 @@ class LearningRate(Settings):
 class LearningSettings(Settings):
     """How the network learns from the games."""
 
-    lr: float = Field(1e-3, gt=0, description="learning rate; in a planned run, the highest")
+    lr: float = Field(1e-3, gt=0, description="learning rate; with --minutes the highest one")
     lr_schedule: tuple[LearningRate, ...] = Field(
-        (), description="learning rates from an iteration on; not in a planned run"
+        (), description="learning rates from an iteration on, which replace lr"
     )
-    epochs: int = Field(1, ge=1, description="epochs over the boards drawn; a planned run has its own steps")
+    epochs: int = Field(1, ge=1, description="epochs over the boards drawn; without --minutes")
     batch_size: int = Field(256, ge=1, description="boards per training step")
     optimizer: Literal["adamw", "muon", "adam", "sgd"] = Field("adamw", description="optimizer, as for train")
     weight_decay: float = Field(
@@ -89,30 +86,24 @@ class ArenaSettings(Settings):
 
 
 class ScheduleSettings(Settings):
-    """How long the run is; how an unattended run starts with the teacher, and how its searches grow."""
+    """How long the run is, by numbers or by the clock, and how its searches change."""
 
     games: int = Field(400, ge=1, description="games per iteration; with --games-only, in all")
-    iterations: int = Field(
-        10_000, ge=1, description="iterations of self-play, training and arena; a planned run has its own"
-    )
+    iterations: int = Field(10_000, ge=1, description="iterations of self-play, training and arena")
     minutes: float | None = Field(
-        None,
-        gt=0,
-        description="length of a planned run (preset hour or night); otherwise minutes after which no iteration starts",
+        None, gt=0, description="length of the run, in place of --games and --iterations; workers play meanwhile"
     )
-    plan: Path | None = Field(
-        None, title="FILE", description="plan.json of another run to follow in place of --minutes"
+    replay: Path | None = Field(
+        None, title="FILE", description="_run.json of a run with --minutes, whose games and steps are repeated"
     )
     teacher_share: float = Field(
-        0.0, ge=0, lt=1, description="share of the plan in which the teacher plays first; above 0 makes a planned run"
+        0.0, ge=0, lt=1, description="share of the minutes in which the teacher plays first; 0: the network plays"
     )
     teacher_simulations: int = Field(
         1000, ge=1, description="simulations of the teacher's searches, one search per position"
     )
-    stages: tuple[Stage, ...] = Field((), description="searches from a share of the plan on; default: search.root")
-    double_noise_iterations: int = Field(
-        0, ge=0, description="first iterations with twice the root noise; not in a planned run"
-    )
+    stages: tuple[Stage, ...] = Field((), description="searches from a share of the minutes on; default: search.root")
+    double_noise_iterations: int = Field(0, ge=0, description="first iterations with twice the root noise")
 
 
 class MachineSettings(Settings):
@@ -121,11 +112,13 @@ class MachineSettings(Settings):
     workers: int | None = Field(
         None,
         ge=1,
-        description="worker processes; default: one per core with --games-only, one fewer in a planned run, else 0",
+        description="worker processes; default: one per core with --games-only, one fewer with --minutes, else 0",
     )
     cluster: str | None = Field(None, title="URL", description="Dask scheduler whose workers play: tcp://head:8786")
     precision: networks.Precision = Field("float32", description="arithmetic of the network, in self-play and training")
-    lanes: int = Field(512, ge=1, description="games played side by side; no influence on the games")
+    lanes: int = Field(
+        512, ge=1, description="games that a worker plays side by side, in whole shards; no influence on the games"
+    )
 
 
 class SelfPlayConfig(SelfPlaySettings):
@@ -134,7 +127,7 @@ class SelfPlayConfig(SelfPlaySettings):
     command_line: ClassVar[CommandLine] = CommandLine(
         flags=(
             *("arch", "init", "out", "restart", "seed", "games_only"),
-            *("schedule.games", "schedule.iterations", "schedule.minutes", "schedule.plan"),
+            *("schedule.games", "schedule.iterations", "schedule.minutes", "schedule.replay"),
             *("search.simulations", "learning.lr", "arena.gate", "machine.workers", "machine.cluster"),
         ),
         examples=("--preset hour", "--init pillar --set search.exploration=2"),
@@ -168,18 +161,14 @@ class SelfPlayConfig(SelfPlaySettings):
             match.openings(self.arena.games // 2, self.arena.plies, 0)
         if self.games_only and self.init is None:
             raise ValueError("--games-only needs --init, the network that plays")
-        if self.is_planned and not self.games_only and self.schedule.minutes is None and self.schedule.plan is None:
-            raise ValueError("teacher_share needs --minutes, or the --plan of another run")
-        if self.is_planned and self.arena.gate is not None:
-            raise ValueError("teacher_share goes with --gate none: a plan has no arena")
-        if not self.is_planned and (self.schedule.stages or self.schedule.plan):
-            raise ValueError("--plan and stages need teacher_share, which makes a plan")
+        if not self.is_timed and (self.schedule.stages or self.schedule.teacher_share):
+            raise ValueError("stages and teacher_share need --minutes")
         return self
 
     @property
-    def is_planned(self) -> bool:
-        """Whether a plan determines games and steps, and playing overlaps with learning."""
-        return self.schedule.teacher_share > 0
+    def is_timed(self) -> bool:
+        """Whether a clock ends the iterations, or ended those that are repeated: the network learns meanwhile."""
+        return self.schedule.minutes is not None or self.schedule.replay is not None
 
     def recipe(self) -> Recipe:
         """How the learner trains."""
@@ -187,15 +176,17 @@ class SelfPlayConfig(SelfPlaySettings):
         return build(Recipe, shared, {"precision": self.machine.precision, "seed": self.seed})
 
     def learning_rate(self, iteration: int) -> float:
-        """The learning rate of an iteration, counted from 1, without a plan."""
+        """The learning rate of an iteration, counted from 1; with a clock, the highest one."""
         rates = {1: self.learning.lr} | {row.start: row.lr for row in self.learning.lr_schedule}
         return rates[max(start for start in rates if start <= iteration)]
 
-    def search_at(self, share: float) -> dict[str, Any]:
-        """SEARCH of a planned run when this share of it is done."""
+    def search_at(self, share: float) -> PuctSettings:
+        """How positions are searched after this share of the minutes."""
         begun = [stage for stage in self.schedule.stages if stage.start <= share]
-        chosen = max(begun, key=lambda stage: stage.start, default=self.search)
-        return {name: getattr(chosen, name) for name in SEARCH}
+        if not begun:
+            return self.search
+        latest = max(begun, key=lambda stage: stage.start)
+        return self.search.replace(**{name: value for name, value in latest if name != "start"})
 
 
 class OpponentSettings(Settings):

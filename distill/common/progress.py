@@ -36,12 +36,12 @@ class Progress:
     """tqdm's bar on a terminal, otherwise plain lines; nothing in a worker process. Use it as a context manager.
 
     Args:
-      total, unit: amount of work, and its unit in words.
+      total, unit: amount of work (None: unknown), and its unit in words.
       done: work finished before this process started; not part of the rate.
       warm_up: measure the time from the first `advance` on, after something slow that happens once, such as compiling.
     """
 
-    def __init__(self, total: int, unit: str, done: int = 0, *, warm_up: bool = False) -> None:
+    def __init__(self, total: int | None, unit: str, done: int = 0, *, warm_up: bool = False) -> None:
         from tqdm import tqdm  # only now, for it takes a while
 
         # tqdm's own lock is shared by processes; a worker that is killed would leave it, and Python would warn.

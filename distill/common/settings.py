@@ -340,6 +340,8 @@ def _parser(config_class: type[Settings], fields: Mapping[str, FieldInfo], prese
         title = "arguments" if path == line.words else path.rpartition(".")[0] or "flags"
         groups[title] = groups.get(title) or parser.add_argument_group(title)
         options = _options(fields[path], path == line.words)
+        if path != line.words:
+            options["dest"] = path  # two paths may have the same end
         groups[title].add_argument(
             path if path == line.words else flag_of(config_class, path),
             **options,

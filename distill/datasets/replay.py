@@ -37,7 +37,6 @@ def latest(
     most_games: int | None,
     *,
     open_run: Callable[[Any], reader.Run] = verified_run,
-    ahead: int = 0,
 ) -> list[reader.ShardFile]:
     """The last shards of finished runs, given oldest first, that together hold at most so many rows and games.
 
@@ -45,17 +44,16 @@ def latest(
 
     Args:
       folders: the runs, as `open_run` takes them; it is not called for those that are older than any that is needed.
-      ahead: games that a run after these will have: only what may be needed beside them is returned.
     """
     chosen: list[reader.ShardFile] = []
-    rows = count = ahead  # a game has a row at least
+    rows = count = 0
 
     def over(limit: int | None, number: int) -> bool:
         return limit is not None and number > limit
 
     # From the newest run back, until the next shard would be one too many.
     for folder in reversed(folders):
-        newest = folder == folders[-1] and not ahead
+        newest = folder == folders[-1]
         if not newest and (over(most_rows, rows + 1) or over(most_games, count + 1)):
             break
         for shard in reversed(open_run(folder).shards):

@@ -29,7 +29,7 @@ _TOP1 = {
     "top1_unseen": "the same, on boards outside its training table",
     "top1_first_19": "the same, on the first 19 rows of each game",
 }
-_LEFT_OUT = (*_TOP1, "by_ply", "kind", "out", "schedule.plan", "prepared", "export", "restart")
+_LEFT_OUT = (*_TOP1, "by_ply", "kind", "out", "schedule.replay", "prepared", "export", "restart")
 """Facts of a run that stand elsewhere on the card, or say nothing about the network."""
 _MOST_FOLDERS = 3
 """The most folders of games that are listed one by one."""

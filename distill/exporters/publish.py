@@ -98,21 +98,17 @@ def require_ours(place: Path) -> None:
     Other programs write sums, too: only an export's list `export.json`, or `networks.json`.
     """
     visible = [path for path in place.glob("*") if not path.name.startswith(".")]
-    if visible and not {FACTS, CATALOGUE} & _listed(place):
+    if visible and not {FACTS, CATALOGUE} & exported_names(place):
         raise UserError(f"{place}: was not written by this program and would be replaced; name another folder")
 
 
 def exported_names(folder: Path) -> set[str]:
     """The names in an exported folder that the export wrote, as its sums list them; empty where it has no sums."""
-    return _listed(folder) | {SUMS} if (folder / SUMS).is_file() else set()
-
-
-def _listed(folder: Path) -> set[str]:
     try:
         lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):  # ValueError: in another encoding
         return set()
-    return {line.partition("  ")[2].partition("/")[0] for line in lines}
+    return {SUMS, *(line.partition("  ")[2].partition("/")[0] for line in lines)}
 
 
 def possible() -> bool:

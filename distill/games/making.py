@@ -30,7 +30,8 @@ def make(
 
     Raises DataError for shards whose workers died at every try, once all others are made.
     """
-    calls = [(settings, run, task, plugin_of(settings)) for task in tasks]
+    plugin = plugin_of(settings)
+    calls = [(settings, run, task, plugin) for task in tasks]
     try:
         for _, shard in executors.completed(workers, work, calls):
             yield shard

@@ -52,11 +52,6 @@ class Games:
     returns: NDArray[np.float32]
     game: NDArray[np.int64]
 
-    @property
-    def distinct(self) -> int:
-        """The number of distinct games; two are the same when all their moves are."""
-        return len(set(self.lines))
-
 
 def openings(count: int, plies: int, seed: int) -> list[Opening]:
     """`count` random openings of this many plies, no two reaching the same board up to mirror.

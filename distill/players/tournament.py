@@ -82,7 +82,7 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tup
         players=[player.name for player in players],
         points=np.where(np.isnan(points), 0, points).sum(0).tolist(),
         games=len(pairings),
-        distinct_games=games.distinct,
+        distinct_games=len(set(games.lines)),  # with the same moves
         openings=len(set(starts)),
     )
     return tournament, f"{_standings_table(standings)}\n\n{_cross_table(standings, points[:, order][:, :, order])}\n"

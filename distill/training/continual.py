@@ -6,6 +6,7 @@ small tables, with the optimizer's state and a learning rate set by the caller.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,12 +45,14 @@ def learn(
     rate: Callable[[int], float],
     seed: int,
     steps: int | None = None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> dict[str, float]:
-    """Train the recipe's epochs or a number of `steps`; returns the mean loss and the losses of the trained network.
+    """Train the recipe's epochs or at most `steps`; returns the mean loss and the losses of the trained network.
 
     Args:
       rate: the learning rate by the number of the step, from 0.
       seed: of order and mirroring.
+      is_over: asked between two steps; True ends the training early, and alone does so with `sys.maxsize` steps.
 
     `policy_loss` and `value_error` are measured after the last step on some of these boards. Raises
     UserError if the loss becomes NaN or infinite.
@@ -59,24 +62,24 @@ def learn(
     picks = batching.picks(len(examples), recipe.batch_size, seed=seed, mirror=recipe.mirror)
     size = min(recipe.batch_size, len(examples))
     began = time.monotonic()
-    with Progress(steps * size, "boards", warm_up=True) as progress:
+    with Progress(None if steps == sys.maxsize else steps * size, "boards", warm_up=True) as progress:
 
         def report(number: int, mean: float) -> None:
             progress.reach((number + 1) * size, f"loss {mean:.4f}")
 
-        mean = step.train_steps(model, picks, examples, range(steps), rate, report)
+        taken, mean = step.train_steps(model, picks, examples, range(steps), rate, report, is_over)
     took = time.monotonic() - began
     if len(examples) < recipe.batch_size and not model.device_steps:
         # For a next table of another size TensorFlow would trace a graph for any size, which differs in the last bits
         # from the graph for one size that a resumed run traces.
         model.make_train_function(force=True)
-    few = max(1, min(MEASURED, steps * size // MEASURED_SHARE, len(examples)))
+    few = max(1, min(MEASURED, taken * size // MEASURED_SHARE, len(examples)))
     # From the whole table, because it is sorted.
     measured = losses.evaluate(model, examples[np.arange(few) * len(examples) // few], recipe)
     return {
         "training_loss": mean,
         "policy_loss": measured["loss"] - recipe.targets.value_weight * measured["value_error"],
         "value_error": measured["value_error"],
-        "steps": steps,
+        "steps": taken,
         "step_seconds": round(took, 2),
     }

@@ -81,7 +81,7 @@ def fit(
                 progress.reach(number * size, f"epoch {number // an_epoch + 1} loss {mean:.4f}")
 
             rate = partial(schedule.learning_rate, recipe, state)
-            mean = step.train_steps(model, picks, training, steps, rate, report)
+            _, mean = step.train_steps(model, picks, training, steps, rate, report)
             state.step, epoch = steps.stop, round(steps.stop / an_epoch, 3)
             row = {"step": state.step, "epoch": epoch, "learning_rate": rate(steps[-1]), "training_loss": mean}
             # Evaluate what was learned.

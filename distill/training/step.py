@@ -117,24 +117,28 @@ def train_steps(
     steps: range,
     rate: Callable[[int], float],
     report: Callable[[int, float], None],
-) -> float:
-    """Train on the next batches of a table; returns the mean loss.
+    is_over: Callable[[], bool] = lambda: False,
+) -> tuple[int, float]:
+    """Train on the next batches of a table; returns the number of steps taken and their mean loss.
 
     Args:
       picks: the rows of these batches.
       steps: the numbers of the steps, from 0.
       rate: the learning rate by the number of the step.
       report: called after each step, or after many of them, with the number of the last one and the mean loss so far.
+      is_over: asked between two steps, or between two calls of many; True ends the training early.
 
     Raises UserError if the loss becomes NaN or infinite.
     """
     total = mean = 0.0
-    for number, loss in _losses(model, picks, examples, steps, rate):
+    taken = 0
+    for number, loss in _losses(model, picks, examples, steps, rate, is_over):
         total += loss
-        mean = total / (number + 1 - steps.start)
+        taken = number + 1 - steps.start
+        mean = total / taken
         require_number(mean, number, model.recipe)
         report(number, mean)
-    return mean
+    return taken, mean
 
 
 def _losses(
@@ -143,6 +147,7 @@ def _losses(
     examples: batching.Examples,
     steps: range,
     rate: Callable[[int], float],
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[int, float]]:
     """Take the steps; for each call, one step or many, the number of its last step and the sum of its losses."""
     device = model.device_steps
@@ -151,6 +156,8 @@ def _losses(
         for number in steps:
             model.optimizer.learning_rate = rate(number)
             yield number, train_step(model, batching.batch_of(examples, *next(picks)), scale)
+            if is_over():
+                return
         return
     before: tuple[int, Any] | None = None
     for first in range(steps.start, steps.stop, device.at_once):
@@ -160,6 +167,8 @@ def _losses(
         if before:
             yield before[0], float(before[1])
         before = numbers[-1], total
+        if is_over():
+            break
     if before:
         yield before[0], float(before[1])
 

@@ -27,7 +27,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,8 +39,6 @@ from distill.common import write_json
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, has_four, mirror_bits
 from distill.mcts import device
 from distill.mcts.settings import PuctSettings
-
-os.environ.setdefault("KERAS_BACKEND", "jax")
 
 DISCOUNT = 0.98
 VALUE_STEPS = 127
@@ -356,6 +354,7 @@ def flags() -> argparse.ArgumentParser:
     parser.add_argument(
         "--iteration", type=float, nargs=2, default=(1.5, 6), help="seconds: the first, and the longest"
     )
+    parser.add_argument("--iterations", type=int, default=10**6, help="most iterations")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
@@ -364,6 +363,7 @@ def flags() -> argparse.ArgumentParser:
 
 def main(words: Sequence[str] | None = None) -> int:
     options = flags().parse_args(words)
+    os.environ.setdefault("KERAS_BACKEND", "jax")
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     try:
         Run(options).run()
@@ -386,6 +386,7 @@ class Run:
 
         from distill import networks
         from distill.networks import heads
+        from distill.networks.device_labeller import evaluates
 
         networks.start_backend()
         self.options = options
@@ -402,20 +403,17 @@ class Run:
         keras.utils.set_random_seed(options.seed)
         self.core = networks.build(options.arch, True, **arguments)
         model = heads.played(self.core)
-        self.model = model
         optimizer = keras.optimizers.Muon(0.0, weight_decay=0.01, adam_weight_decay=0.01, exclude_layers=NOT_FOR_MUON)
         optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
         optimizer.build(model.trainable_variables)
-        parts = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
-        parts = (*parts, model.trainable_variables)
+        trained = model.trainable_variables
+        parts = (trained, model.non_trainable_variables, optimizer.variables, trained)
         self.state = Learned(*([jnp.array(variable.value, copy=True) for variable in part] for part in parts))
 
-        def evaluate(weights: Any, current: Any, mask: Any) -> tuple[Any, Any]:
-            outputs, _ = model.stateless_call(*weights, device.boards_of(current, mask), training=False)
-            return outputs["logits"], outputs["value"]
-
         settings = PuctSettings(simulations=max(options.simulations), exploration=1.0, discount=DISCOUNT)
-        search = device.DeviceSearch(evaluate=evaluate, settings=settings, lanes=options.lanes, inner=options.inner)
+        search = device.DeviceSearch(
+            evaluate=evaluates(model), settings=settings, lanes=options.lanes, inner=options.inner
+        )
         rows = max(options.window, 2 * options.lanes * (1 + options.inner))
         with jax.enable_x64(True):
             self.lanes = jax.jit(functools.partial(new_lanes, count=options.lanes))(np.int32(options.seed))
@@ -459,6 +457,8 @@ class Run:
             list(threads.map(compiled, lowered))
         self.compile_seconds = clock() - started
         self.steps = self.searches = 0
+        self.saver = ThreadPoolExecutor(1)
+        self.saved: Future[None] = self.saver.submit(lambda: None)
         self.curve: list[dict[str, Any]] = []
         self.passed: dict[str, float] = {}
 
@@ -481,20 +481,18 @@ class Run:
         options = self.options
         search_cost = step_cost = None  # seconds a simulation of all lanes, and a training step
         written, started = 0, clock()
-        while (left := options.seconds - clock()) > 0.5:
+        while (left := options.seconds - clock()) > 0.5 and len(self.curve) < options.iterations:
             progress = (clock() - started) / (options.seconds - started)
             first, longest = options.iteration
             share = min(left, min(longest, max(first, 0.03 * clock())))
             begin, end = options.simulations
             simulations = round(begin + (end - begin) * min(1, progress / 0.5))
             noise = options.noise * max(0.2, 1 - progress / 0.5)
-            # Play, and meanwhile save what the last iteration learned.
+            # Play.
             began = clock()
             count = 1 if search_cost is None else int(options.play_share * share / (search_cost * simulations))
             count = min(max(1, count), 400)
             self.play(count, simulations, noise, float(progress < options.improved_until))
-            if self.curve:
-                self.save()
             now = int(self.window.written)
             boards, written = now - written, now
             play_seconds = clock() - began
@@ -523,9 +521,10 @@ class Run:
                 "learned_per_s": round(steps * options.batch_size / learn_seconds), "lr": round(rate, 6),
                 "policy_divergence": round(policy, 5), "value_error": round(value, 5),
             })  # fmt: skip
+            self.save()
         if not self.curve:
             raise SystemExit(f"no iteration fits {options.seconds} seconds: compiling took {self.compile_seconds:.0f}")
-        self.save()
+        self.saved.result()
         print(json.dumps({"network": str(options.out / "network.keras"), "passed": self.passed} | self.curve[-1]))
 
     def report(self, row: dict[str, Any]) -> None:
@@ -556,14 +555,16 @@ class Run:
                       f"({row['seconds'] - self.compile_seconds:.1f} s without compiling)", flush=True)  # fmt: skip
 
     def save(self) -> None:
-        """Write the averaged network and the record of the run, each at once."""
-        for variables, values in (
-            (self.model.trainable_variables, self.state.average),
-            (self.model.non_trainable_variables, self.state.fixed),
-        ):
-            for variable, value in zip(variables, values, strict=True):
-                variable.assign(np.asarray(value))
-        self.exported.set_weights([np.asarray(weight, np.float32) for weight in self.core.get_weights()])
+        """Begin to write the averaged network and the record of the run, in a thread, while the device plays."""
+        self.saved.result()  # the last one's errors
+        weights = [np.asarray(weight) for weight in (*self.state.average, *self.state.fixed)]
+        self.saved = self.saver.submit(self.write, weights, self.curve[-1])
+
+    def write(self, weights: list[Any], row: dict[str, Any]) -> None:
+        """Write these weights and the record, each file at once."""
+        variables = (*self.exported.trainable_variables, *self.exported.non_trainable_variables)
+        for variable, value in zip(variables, weights, strict=True):
+            variable.assign(value)
         temporary = self.options.out / ".partial.keras"
         self.exported.save(temporary)
         os.replace(temporary, self.options.out / "network.keras")
@@ -574,7 +575,7 @@ class Run:
         memory = (found.memory_stats() or {}).get("peak_bytes_in_use")
         write_json(self.options.out / "run.json", {
             "settings": settings, "device": found.device_kind, "platform": found.platform, "jax": jax.__version__,
-            "peak_memory_bytes": memory, "passed": self.passed, "levels": LEVELS, "last": self.curve[-1],
+            "peak_memory_bytes": memory, "passed": self.passed, "levels": LEVELS, "last": row,
         })  # fmt: skip
 
 

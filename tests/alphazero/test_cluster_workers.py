@@ -1,16 +1,17 @@
 """Networks that play on a Dask cluster of two real worker processes, which share no folder with this one. Properties:
 
 - `selfplay --games-only --cluster` writes the bytes of a local run; each worker fetches the network once, by its hash;
-- a worker killed while it plays costs its shard, a process here no finished one; a shard that kills every
-  worker is named and all others are made;
-- a whole run, its arena and the measuring of a plan work there, with the games and weights of a local run;
+- a worker killed while it plays costs its shards; shards that kill every worker are named and all others are made;
+- a whole run with its arena, and one that learns meanwhile, give the games and weights of a local run;
 - workers with another backend are refused, and a restart deletes nothing before they are found;
 - `evaluate --cluster` shares long searches, with the same moves.
 """
 
 import hashlib
+import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,9 @@ from network_helpers import same
 from selfplay_helpers import games_of, metrics_of, tiny
 
 from distill import evaluate, selfplay
-from distill.alphazero import plan, run_files, workers
+from distill.alphazero import games, run_files, workers
 from distill.common import UserError, executors, run_folder
 from distill.common import cluster as cluster_module
-from distill.games.schema import shard_name
 from distill.games.shards import Task
 from distill.networks import saved
 from distill.players import search
@@ -83,61 +83,42 @@ def test_a_cluster_plays_the_bytes_of_a_local_run(alone, flags, network, tmp_pat
     assert {tuple(each) for each in names.values()} == {(hashlib.sha256(network.read_bytes()).hexdigest() + ".keras",)}
 
 
-def play_or_die(games: workers.Games, task: Task, *network: Path) -> bytes:
+def play_or_die(marker: Path, player: games.Player, todo: list[Task], *network: Path) -> dict[str, bytes]:
     """A worker that is killed at the first try of shard 1."""
-    marker = games.folder.parent / "died"
-    if task.index == 1 and not marker.exists():
+    if any(task.index == 1 for task in todo) and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return workers.play_apart(games, task, *network)
+    return games.play(player, todo, *network)
 
 
-def die(games: workers.Games, task: Task, *network: Path) -> bytes:
+def die(player: games.Player, todo: list[Task], *network: Path) -> dict[str, bytes]:
     """A worker that is killed whenever it tries shard 1."""
-    if task.index == 1:
+    if any(task.index == 1 for task in todo):
         os.kill(os.getpid(), signal.SIGKILL)
-    return workers.play_apart(games, task, *network)
+    return games.play(player, todo, *network)
 
 
-def play_one_and_die(games: workers.Games, todo: list[Task], replaced: set[Task]) -> None:
-    """A process that is killed at its first try, after one shard."""
-    marker = games.folder.parent / f"died-{todo[0].index}"
-    if not marker.exists():
-        workers.play(games, todo[:1])
-        marker.write_text(str((games.folder / shard_name(todo[0].index)).stat().st_mtime_ns))
-        os.kill(os.getpid(), signal.SIGKILL)
-    workers.play(games, todo, replaced)
-    kept = (games.folder / shard_name(todo[0].index)).stat().st_mtime_ns
-    assert str(kept) == marker.read_text(), "a finished shard was played again"
-
-
-def test_a_killed_process_here_costs_no_finished_shard(alone, flags, tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "play", play_one_and_die)
-    out = tmp_path / "games"
-    assert selfplay.main([*flags, str(out), "--workers", "1"]) == 0
-    assert (tmp_path / "died-0").exists()
-    assert shard_hashes(out) == shard_hashes(alone)
-
-
-def test_a_killed_worker_costs_its_shard(alone, flags, tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(workers, "play_apart", play_or_die)
-    out = tmp_path / "games"
-    assert selfplay.main([*flags, str(out), "--cluster", cluster.scheduler_address]) == 0
+@pytest.mark.parametrize("place", ["here", "cluster"])
+def test_a_killed_worker_costs_its_task(alone, flags, tmp_path, cluster, monkeypatch, place):
+    monkeypatch.setattr(games, "play", partial(play_or_die, tmp_path / "died"))
+    out, where = tmp_path / "games", ["--cluster", cluster.scheduler_address]
+    assert selfplay.main([*flags, str(out), *(["--workers", "1"] if place == "here" else where)]) == 0
     assert (tmp_path / "died").exists()
     assert shard_hashes(out) == shard_hashes(alone)
 
 
-def test_a_shard_that_kills_every_worker_is_named_and_all_others_are_made(
+def test_shards_that_kill_every_worker_are_named_and_all_others_are_made(
     alone, flags, tmp_path, cluster, monkeypatch, capsys
 ):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to restart a worker takes seconds
-    monkeypatch.setattr(workers, "play_apart", die)
+    monkeypatch.setattr(games, "play", die)
     command = [*flags, str(tmp_path), "--cluster", cluster.scheduler_address]
     assert selfplay.main(command) == 1
-    assert "shard-00001.parquet: worker processes died at every try of a task" in capsys.readouterr().err
-    expected = shard_hashes(alone)
-    del expected["shard-00001.parquet"]
-    assert shard_hashes(tmp_path) == expected
+    named = capsys.readouterr().err
+    assert "shard-00001.parquet" in named
+    assert "worker processes died at every try of a task" in named
+    left = {name: digest for name, digest in shard_hashes(alone).items() if name not in named}
+    assert shard_hashes(tmp_path) == left != {}
     monkeypatch.undo()
     assert selfplay.main(command) == 0
     assert shard_hashes(tmp_path) == shard_hashes(alone)
@@ -160,24 +141,17 @@ def test_a_run_plays_and_meets_its_champion_there(network, tmp_path, cluster, ea
 
 
 @pytest.mark.slow
-def test_a_plan_is_made_by_measuring_the_cluster_and_followed_there(
+def test_a_network_learns_here_while_others_play_there(
     network, tmp_path, cluster, small_networks, eagerly, monkeypatch
 ):
-    monkeypatch.setattr(plan, "MEASURED_SECONDS", 0.2)
     monkeypatch.setattr(run_files, "report", lambda *_: None)
-    step = plan.Step(games=4, root="puct", simulations=4, noise_fraction=0.0, steps=2)
-    small = plan.Plan(
-        minutes=1, workers=2, teacher_games=4, measured={}, iterations=(step, step, step.replace(games=0))
-    )
-    made: list[plan.Plan] = []
-    make = plan.make
-    monkeypatch.setattr(plan, "make", lambda *given: made.append(make(*given)) or small)
+    counts = [{"games": games, "steps": steps} for games, steps in ((4, 0), (4, 2), (4, 2), (0, 2))]
+    (tmp_path / "run.json").write_text(json.dumps({"result": {"replay": counts}}))
     values = ("eval_boards=5", "shard_games=2", "batch_size=16", "precision=float32", "teacher_simulations=20")
-    words = ["--preset", "hour", "--minutes", "6", "--init", str(network), *(f"--set={value}" for value in values)]
-    assert selfplay.main([*words, "--cluster", cluster.scheduler_address, "--out", str(tmp_path / "there")]) == 0
-    assert made[0].workers == 2
-    assert min(vars(made[0].measured).values()) > 0
-    assert selfplay.main([*words, "--workers", "1", "--out", str(tmp_path / "here")]) == 0
+    words = ["--preset", "hour", "--init", str(network), *(f"--set={value}" for value in values)]
+    words += ["--replay", str(tmp_path / "run.json"), "--out"]
+    assert selfplay.main([*words, str(tmp_path / "there"), "--cluster", cluster.scheduler_address]) == 0
+    assert selfplay.main([*words, str(tmp_path / "here"), "--workers", "1"]) == 0
     assert games_of(tmp_path / "there") == games_of(tmp_path / "here") != []
 
 

@@ -1,17 +1,17 @@
-"""An unattended run (`selfplay --preset hour`): the loop with a plan. Properties:
+"""A run that ends by the clock (`selfplay --minutes`), and one that repeats it (`--replay`). Properties:
 
-- it leaves what it promises: its plan, the teacher's games, the network's, metrics of every iteration;
-- a finished run says so; another plan, and missing games, are refused;
-- the same plan gives the same games and the same weights, whether one worker plays or three, and where the run was
-  interrupted in or between iterations; its clock counts what an interrupted process has learned;
-- the first games are the teacher's, later ones are played by the averaged network of the iteration before;
-- games that nothing learns from any more are deleted where they are not kept, which changes no weights;
-- without a stored plan, this machine is measured and the minutes become a plan.
+- it leaves what it promises: games of the teacher, then of the network, and the metrics of every iteration;
+- a finished run says so; other minutes, and missing games, are refused;
+- it ends when its minutes are over, and gives up the games in flight;
+- its clock counts finished iterations and what an interrupted one has learned;
+- a replay gives the same games and weights, whether one worker plays or three, and where it was interrupted;
+- later games are played by the averaged network of the iteration before;
+- games that nothing learns from any more are deleted where they are not kept, which changes no weights.
 """
 
+import functools
 import json
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +21,29 @@ from network_helpers import same
 from selfplay_helpers import games_of, read
 
 from distill import selfplay
-from distill.alphazero import loop, plan, run_files, workers
-from distill.common import executors
+from distill.alphazero import games, loop, run_files, workers
+from distill.common import executors, run_folder
 from distill.common.executors import Workers
 from distill.games import reader
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
 from distill.training import continual, step
 
-SEARCH: dict[str, Any] = {"root": "puct", "noise_fraction": 0.0}
-STEPS = (
-    plan.Step(games=6, root="gumbel", simulations=4, noise_fraction=0.25, steps=3),
-    plan.Step(games=6, simulations=6, steps=4, **SEARCH),
-)
-PLAN = plan.Plan(
-    minutes=1,
-    workers=1,
-    teacher_games=6,
-    iterations=(*STEPS, plan.Step(games=0, simulations=6, steps=2, **SEARCH)),
-    measured={},
-)
-SET = ("eval_boards=5", "lanes=6", "shard_games=2", "batch_size=16", "precision=float32", "teacher_simulations=20")
-FLAGS = ["--preset", "hour", *(f"--set={value}" for value in SET)]
+SET = ("eval_boards=5", "shard_games=2", "batch_size=16", "precision=float32", "teacher_simulations=20")
+SEARCHES = [
+    {"start": 0, "root": "gumbel", "simulations": 4, "noise_fraction": 0.25},
+    {"start": 0.5, "root": "puct", "simulations": 6, "noise_fraction": 0.0},
+]
+FLAGS = [
+    "--preset",
+    "hour",
+    "--set",
+    "lanes=6",
+    *(f"--set={value}" for value in SET),
+    f"--set=stages={json.dumps(SEARCHES)}",
+    "--out",
+]
+COUNTS = [{"games": count, "steps": steps} for count, steps in ((6, 0), (6, 3), (6, 4), (0, 2))]
 
 
 class InThisProcess(Workers):
@@ -50,6 +51,21 @@ class InThisProcess(Workers):
 
     def __init__(self, number: int) -> None:
         self.number = self.processes = number
+
+
+class Clock:
+    """A clock that goes on by some seconds whenever somebody looks at it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.time = seconds, 0.0
+
+    def __call__(self) -> float:
+        self.time += self.seconds
+        return self.time
+
+
+class Stopped(BaseException):
+    """Nothing catches it."""
 
 
 @pytest.fixture(autouse=True)
@@ -60,9 +76,18 @@ def quick(small_networks, eagerly, monkeypatch):
 
 
 @pytest.fixture
-def flags(tmp_path):
-    plan.write(tmp_path / "given.json", PLAN)
-    return [*FLAGS, "--plan", str(tmp_path / "given.json"), "--out"]
+def clock(monkeypatch):
+    """The clock of the runs."""
+    now = Clock(1)
+    monkeypatch.setattr(loop, "run", functools.partial(loop.run, now=now))
+    return now
+
+
+@pytest.fixture
+def replay(tmp_path):
+    """The flags of a replay of COUNTS."""
+    (tmp_path / "other.json").write_text(json.dumps({"result": {"replay": COUNTS}}))
+    return ["--replay", str(tmp_path / "other.json"), *FLAGS]
 
 
 def outcome(out: Path) -> tuple[Any, ...]:
@@ -70,101 +95,123 @@ def outcome(out: Path) -> tuple[Any, ...]:
     return games_of(out), weights_hash(saved.load_core(out / run_files.BEST))
 
 
-def metrics_of(out: Path) -> list[dict[str, Any]]:
-    """The metrics of all iterations, of iteration 0 too."""
+def metrics(out: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))]
 
 
-def test_a_run_leaves_what_it_promises_and_follows_one_plan(flags, tmp_path, capsys):
-    out, other = tmp_path / "run", tmp_path / "other.json"
-    assert selfplay.main([*flags, str(out)]) == 0
-    said = capsys.readouterr().err
-    assert "12 games of the teacher, then 6 of the network's search (gumbel 4, puct 6), 9 steps" in said
-    assert "the teacher plays 6 games\n" in said
-    assert plan.read(out / run_files.PLAN) == PLAN
-    first, *found = metrics_of(out)
-    assert [each["games"] for each in found] == [6, 6, 0]
-    assert [each["steps"] for each in found] == [3, 4, 2]
+def interrupted(monkeypatch, module: Any, name: str, call: int, *words: str) -> None:
+    """Run the command until the n-th call of a function, which ends the process in its place."""
+    function, left = getattr(module, name), iter(range(call - 1))
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        if next(left, None) is None:
+            raise Stopped
+        return function(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, called)
+        with pytest.raises(Stopped):
+            selfplay.main([*words])
+
+
+def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, clock, capsys):
+    out, again = tmp_path / "run", tmp_path / "again"
+    assert selfplay.main(["--minutes", "1", *FLAGS, str(out)]) == 0
+    found = metrics(out)
+    assert [each["iteration"] for each in found] == [1, 2, 3, 4]
+    assert [each["games"] > 0 for each in found] == [True, True, True, False]
+    assert [each["steps"] > 0 for each in found] == [False, True, True, True]
+    assert found[-1]["minutes"] == pytest.approx(1, abs=0.15)
     assert all({"optimal", "outcome", "heldout_optimal", "heldout_outcome", "blocked"} <= {*each} for each in found)
-    minutes = [each["minutes"] for each in (first, *found)]
-    assert minutes == sorted(minutes)
-    folders = sorted(out.glob("iterations/000[012]/games"))
-    identities = [reader.open_run(folder).identity for folder in folders]
-    assert ["network" in each for each in identities] == [False, False, True]
-    assert identities[0]["seed"] != identities[1]["seed"]
-    assert identities[2]["simulations"] == 6
-    for folder in folders:
+    runs = [reader.open_run(folder).identity for folder in sorted(out.glob("iterations/*/games"))]
+    assert ["network" in each for each in runs] == [False, False, True]
+    assert len({each["seed"] for each in runs}) == 3
+    assert runs[2]["simulations"] == found[2]["simulations"] == 6
+    for folder in out.glob("iterations/*/games"):
         read(folder)
-    assert selfplay.main([*flags, str(out)]) == 0
+
+    looks = clock.time
+    assert selfplay.main(["--replay", str(out / run_folder.RECORD), *FLAGS, str(again), "--workers", "3"]) == 0
+    assert outcome(again) == outcome(out)
+    assert run_folder.result_of(again)["replay"] == run_folder.result_of(out)["replay"]
+    assert clock.time - looks < looks / 2, "only the seconds of each iteration are measured"
+
+    capsys.readouterr()
+    assert selfplay.main(["--minutes", "1", *FLAGS, str(out)]) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
-    plan.write(other, PLAN.replace(teacher_games=8))
-    assert selfplay.main([*flags[:-2], str(other), "--out", str(out)]) == 1
-    assert f"{out}: follows another plan than {other}" in capsys.readouterr().err
-    shutil.move(out / "iterations/0003" / run_files.CANDIDATE, out / "iterations/0002")
-    shutil.rmtree(out / "iterations/0003")  # about as it was before the last iteration
+    assert selfplay.main(["--minutes", "2", *FLAGS, str(out)]) == 1
+    assert "schedule.minutes 1.0 there, 2.0 here" in capsys.readouterr().err
+    shutil.move(out / "iterations/0004" / run_files.CANDIDATE, out / "iterations/0003")
+    shutil.rmtree(out / "iterations/0004")  # about as it was before the last iteration
     change_record(out, lambda record: record.update(result=None))
-    for place in ("0000/games", "0001/games"):
-        shutil.rmtree(out / "iterations" / place)
-        assert selfplay.main([*flags, str(out)]) == 1
-        assert f"{out}/iterations/{place}: the games of this iteration are missing" in capsys.readouterr().err
+    shutil.rmtree(out / "iterations/0002/games")
+    assert selfplay.main(["--minutes", "1", *FLAGS, str(out)]) == 1
+    assert f"{out}/iterations/0002/games: the games of this iteration are missing" in capsys.readouterr().err
 
 
-def test_the_same_plan_gives_the_same_weights_however_it_is_run(flags, tmp_path, monkeypatch):
-    assert selfplay.main([*flags, str(tmp_path / "whole")]) == 0
+def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, monkeypatch):
+    """In iteration 3 the third shard is given up, and another worker finishes the fourth one."""
+    play, given_up = games.play, []
+
+    def late(player: games.Player, todo: Any, seconds: float, *files: Path) -> dict[str, bytes]:
+        if files and todo[0].index == 2:
+            given_up.append(play(player, todo, -1, *files))
+            return {}
+        return play(player, todo, seconds, *files)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(games, "play", late)
+        words = [word.replace("lanes=6", "lanes=2") for word in FLAGS]
+        assert selfplay.main(["--minutes", "1", *words, str(tmp_path / "run")]) == 0
+    assert given_up == [{}]
+    assert metrics(tmp_path / "run")[2]["games"] == 4
+    shards = {path.name for path in tmp_path.glob("run/iterations/0003/games/shard*")}
+    assert shards == {"shard-00000.parquet", "shard-00001.parquet"}
+    record = str(tmp_path / "run" / run_folder.RECORD)
+    assert selfplay.main(["--replay", record, *FLAGS, str(tmp_path / "again")]) == 0
+    assert outcome(tmp_path / "again") == outcome(tmp_path / "run")
+
+
+def test_an_interrupted_run_has_the_minutes_that_are_left(tmp_path, clock, monkeypatch):
+    words = ["--minutes", "1", *FLAGS, str(tmp_path / "run")]
+    # After the shards of iteration 2 are played, after it has learned, and between two iterations.
+    for module, name, call in ((loop, "learn", 2), (loop, "arena", 1), (run_files, "publish", 2)):
+        interrupted(monkeypatch, module, name, call, *words)
+        clock.time += 1e6  # while no process runs
+    learned = run_folder.read(tmp_path / "run/iterations/0002/games").result["games"]
+    assert selfplay.main(words) == 0
+    found = metrics(tmp_path / "run")
+    assert found[1]["games"] == learned
+    assert found[-1]["minutes"] == pytest.approx(1, abs=0.15)
+
+
+def test_a_replay_gives_the_same_weights_however_it_is_run(replay, tmp_path, monkeypatch, capsys):
+    assert selfplay.main([*replay, str(tmp_path / "whole")]) == 0
     expected = outcome(tmp_path / "whole")
-    assert selfplay.main([*flags, str(tmp_path / "three"), "--workers", "3"]) == 0
-    assert outcome(tmp_path / "three") == expected
-
-    stopped, late, learn, now = tmp_path / "stopped", [0.0], continual.learn, time.monotonic
-
-    def slowly(*arguments: Any) -> dict[str, float]:
-        late[0] += 600
-        return learn(*arguments)
-
-    monkeypatch.setattr(continual, "learn", slowly)
-    monkeypatch.setattr(time, "monotonic", lambda: now() + late[0])
-    # in iteration 2 before it learns, in iteration 1 after its games were played, and between iterations
-    for module, where, call in ((loop, "learn", 2), (workers, "finish", 1), (loop, "iterate", 2)):
-        with monkeypatch.context() as patch:
-            patch.setattr(module, where, _interrupted(getattr(module, where), call))
-            with pytest.raises(Stopped):
-                selfplay.main([*flags, str(stopped)])
-    (tmp_path / "given.json").unlink()  # the run has its own
-    assert selfplay.main([*flags, str(stopped)]) == 0
-    assert outcome(stopped) == expected
-    minutes = [each["minutes"] for each in metrics_of(stopped)]
-    assert all(9.9 < minutes[number + 1] - minutes[number] < 11 for number in range(3)), "each learned ten minutes"
+    assert [{name: each[name] for name in ("games", "steps")} for each in metrics(tmp_path / "whole")] == COUNTS
+    stopped = [*replay, str(tmp_path / "stopped"), "--workers", "3"]
+    # In iteration 2 before it learns, in iteration 2 after its games were played, and between iterations.
+    for module, name, call in ((loop, "learn", 2), (games, "finish", 1), (loop, "iterate", 2)):
+        interrupted(monkeypatch, module, name, call, *stopped)
+    assert selfplay.main(stopped) == 0
+    assert outcome(tmp_path / "stopped") == expected
+    (tmp_path / "other.json").write_text(json.dumps({"result": {"replay": COUNTS[1:]}}))
+    assert selfplay.main(stopped) == 1
+    assert "replay" in capsys.readouterr().err
 
 
-def test_games_that_nothing_learns_from_any_more_can_go(flags, tmp_path):
+def test_games_that_nothing_learns_from_any_more_can_go(replay, tmp_path):
     window = ["--set", "replay.rows=10", "--set", "replay.share=none"]
-    assert selfplay.main([*flags, str(tmp_path / "kept"), *window]) == 0
-    assert selfplay.main([*flags, str(tmp_path / "gone"), *window, "--set", "keep_games=off"]) == 0
+    assert selfplay.main([*replay, str(tmp_path / "kept"), *window]) == 0
+    assert selfplay.main([*replay, str(tmp_path / "gone"), *window, "--set", "keep_games=off"]) == 0
     kept, gone = (
         {path.parent.name for path in (tmp_path / run).glob("iterations/*/games")} for run in ("kept", "gone")
     )
-    assert kept == {"0000", "0001", "0002"}
-    assert {"0002"} <= gone <= kept - {"0000"}
+    assert (kept, gone) == ({"0001", "0002", "0003"}, {"0003"})
     assert weights_hash(saved.load_core(tmp_path / "gone" / run_files.BEST)) == outcome(tmp_path / "kept")[1]
 
 
-class Stopped(BaseException):
-    """Nothing catches it."""
-
-
-def _interrupted(function: Any, call: int) -> Any:
-    """The function, whose n-th call ends the run in its place."""
-    left = iter(range(call - 1))
-
-    def called(*arguments: Any) -> Any:
-        if next(left, None) is None:
-            raise Stopped
-        return function(*arguments)
-
-    return called
-
-
-def test_the_average_plays_and_is_kept(flags, tmp_path, monkeypatch):
+def test_the_average_plays_and_is_kept(replay, tmp_path, monkeypatch):
     given: list[tuple[bool, str]] = []
     give = step.copy_learned
 
@@ -173,19 +220,22 @@ def test_the_average_plays_and_is_kept(flags, tmp_path, monkeypatch):
         given.append((same(learner.core.get_weights(), network.get_weights()), weights_hash(network)))
 
     monkeypatch.setattr(step, "copy_learned", watched)
-    assert selfplay.main([*flags, str(tmp_path / "run"), "--set", "ema=0.5"]) == 0
+    assert selfplay.main([*replay, str(tmp_path / "run"), "--set", "ema=0.5"]) == 0
     assert [is_the_learner for is_the_learner, _ in given] == [False, False, False]
-    network = reader.open_run(tmp_path / "run/iterations/0002/games").identity["network"]
+    network = reader.open_run(tmp_path / "run/iterations/0003/games").identity["network"]
     assert network == f"{given[0][1]}-float32"
     assert weights_hash(saved.load_core(tmp_path / "run" / run_files.BEST)) == given[-1][1]
 
 
-def test_minutes_become_a_plan_by_measuring(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "MEASURED_SECONDS", 0.2)
-    planned: list[plan.Plan] = []
-    make = plan.make
-    monkeypatch.setattr(plan, "make", lambda *given: planned.append(make(*given)) or PLAN)
-    assert selfplay.main([*FLAGS, "--minutes", "6", "--out", str(tmp_path / "run")]) == 0
-    assert planned[0].minutes == 6
-    assert min(vars(planned[0].measured).values()) > 0
-    assert len(planned[0].iterations) == 6
+def test_the_rate_of_an_iteration_is_that_of_all_its_steps(replay, tmp_path, monkeypatch):
+    rates: list[list[float]] = []
+    learn = continual.learn
+
+    def watched(learner: Any, drawn: Any, rate: Any, *rest: Any) -> Any:
+        rates.append([rate(0), rate(99)])
+        return learn(learner, drawn, rate, *rest)
+
+    monkeypatch.setattr(continual, "learn", watched)
+    assert selfplay.main([*replay, str(tmp_path / "run")]) == 0
+    assert [first == last for first, last in rates] == [True] * 3
+    assert [first for first, _ in rates] == [each["learning_rate"] for each in metrics(tmp_path / "run")[1:]]

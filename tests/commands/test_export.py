@@ -205,7 +205,7 @@ def test_the_card_counts_many_folders_and_names_the_commands_of_a_network_that_s
         assert '"commands"' not in text
 
 
-def test_the_facts_of_a_planned_run_are_those_of_the_whole_run(tmp_path):
+def test_the_facts_of_a_self_play_run_are_those_of_the_whole_run(tmp_path):
     shutil.copy(REFERENCE.parent / "long" / "hour" / "_run.json", tmp_path)
     facts = card.read_results(tmp_path)["training"]
     assert (facts["iterations"], facts["teacher_share"]) == (20, 0.04)

@@ -80,9 +80,7 @@ selfplay --seed -1 -> --seed -1 must be greater than or equal to 0
 reinforce --seed 18446744073709551616 -> --seed 18446744073709551616 must be less than 18446744073709551616
 train --set seed=18446744073709551616 -> --set learning.seed 18446744073709551616 must be less than 18446744073709551616
 selfplay --minutes -1 -> --minutes -1 must be greater than 0
-selfplay --plan plan.json -> --plan and stages need teacher_share, which makes a plan
-selfplay --set teacher_share=0.1 --gate none -> teacher_share needs --minutes, or the --plan of another run
-selfplay --set teacher_share=0.1 --minutes 9 -> teacher_share goes with --gate none
+selfplay --set teacher_share=0.1 -> stages and teacher_share need --minutes
 selfplay --set ema=1 -> --set learning.ema 1 must be less than 1
 serve --port 65536 -> --port 65536 must be less than or equal to 65535
 serve --max-simulations 0 -> --max-simulations 0 must be greater than or equal to 1

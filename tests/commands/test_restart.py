@@ -35,7 +35,7 @@ CASES: dict[str, tuple[str, str, list[str], list[list[str]]]] = {
     ),
     "selfplay": (
         "selfplay", run_files.KIND, NETWORK,
-        [["--preset", "hour", "--init", "none", "--plan", "ROOT/nope"], *NETWORKS, *NO_CLUSTER],
+        [["--preset", "hour", "--init", "none", "--replay", "ROOT/nope"], *NETWORKS, *NO_CLUSTER],
     ),
     "games-only": ("selfplay", schema.GAMES, [*TINY_PLAY, *NETWORK], [*NETWORKS, *NO_CLUSTER]),
     "reinforce": ("reinforce", reinforce.KIND, NETWORK, NETWORKS),

@@ -9,7 +9,6 @@
 
 import json
 import shutil
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -25,7 +24,7 @@ from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, run_folder
 from distill.common.settings import as_json, build, by_path
-from distill.games import reader
+from distill.games import reader, shards
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
 from distill.training import continual
@@ -68,6 +67,7 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(tmp_path, small_netwo
     change_record(out, lambda record: record.update(result=None))
     assert selfplay.main([*command, "2"]) == 0
     assert run_folder.result_of(out)["iteration"] == 2
+    assert "replay" not in run_folder.result_of(out), "only a run by the clock is repeated"
     assert (out / "history.csv").is_file()
     for each in both:
         assert each["games"] == 6
@@ -205,16 +205,15 @@ def test_games_only_plays_with_the_network_as_it_is(tmp_path, small_networks, mo
 
 def test_a_shard_that_disappears_while_others_are_played_is_an_error_and_no_result(tmp_path, small_networks, capsys):
     tiny().save(tmp_path / "some.keras")
-    out, finish = tmp_path / "games", workers.finish
+    out, finish = tmp_path / "games", shards.finish
     command = ["--preset", "smoke", "--games-only", "--init", tmp_path / "some.keras", "--workers", "1", "--out", out]
 
-    def lose(playing: Future[None], *rest: Any) -> Any:
-        playing.result()
+    def lose(*arguments: Any) -> Any:
         (out / "shard-00000.parquet").unlink()
-        return finish(playing, *rest)
+        return finish(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "finish", lose)
+        patch.setattr(shards, "finish", lose)
         assert selfplay.main([*map(str, command)]) == 1
     assert "3 of 6 games are left, because shards were deleted or damaged" in capsys.readouterr().err
     assert run_folder.result_of(out) == {}

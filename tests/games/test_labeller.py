@@ -149,7 +149,7 @@ def moves(boards, seeds):
     [
         ("fails", "ValueError: no weights ("),
         ("leaves", "Left: no licence ("),
-        ("full", "returned visits that are negative or of a full column on 1 of 2 boards"),
+        ("full", "returned visits that are negative or of a full column on "),
     ],
 )
 def test_a_labeller_is_tried_before_a_run_is_deleted(engine, name, problem, complaint, monkeypatch):
@@ -194,8 +194,8 @@ def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine)
         ("Labels(visits=legal[:, :6] * 1, value=zeros)", "returned visits of shape (2, 6), not (2, 7)"),
         ("Labels(visits=legal * -1, value=zeros)", "returned visits that are negative or of a full column on 2"),
         ("Labels(visits=legal * 0 + 1, value=zeros)", "returned visits that are negative or of a full column"),
-        ("Labels(visits=legal * 1, value=zeros + 2)", "returned a value outside [-1, 1] on 2 of 2 boards"),
-        ("Labels(visits=legal * 1, value=zeros, label=np.full(n, 7))", "returned an illegal label on 2 of 2 boards"),
+        ("Labels(visits=legal * 1, value=zeros + 2)", "returned a value outside [-1, 1] on "),
+        ("Labels(visits=legal * 1, value=zeros, label=np.full(n, 7))", "returned an illegal label on "),
         ("Labels(visits=legal * 1, value=zeros, votes=np.full((n, 2), 9))", "returned a vote for an illegal column"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
     ],

@@ -9,6 +9,7 @@ time (Linux), which does not depend on other load.
 """
 
 import contextlib
+import json
 import os
 import random
 import re
@@ -20,7 +21,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helpers import make_games, same_record, shard_hashes, write_games
@@ -28,7 +28,6 @@ from network_helpers import same
 from selfplay_helpers import metrics_of
 
 from distill import inspect
-from distill.alphazero import plan
 from distill.common import run_folder
 from distill.games import schema
 from distill.networks import saved
@@ -276,29 +275,28 @@ def test_selfplay_survives_20_strikes(tmp_path):
             assert hidden(games) == [".lock"]
 
 
-def planned(folder: Path) -> str:
-    """The phase of a run with a plan, by the last file in its folder."""
-    if not run_folder.result_of(folder / "iterations/0000/games"):
+def repeated(folder: Path) -> str:
+    """The phase of a run that learns while others play, by the last file in its folder."""
+    if not run_folder.result_of(folder / "iterations/0001/games"):
         return "teacher"
     last = max(folder.glob("iterations/*"))
-    if not (last / "checkpoint.npz").is_file():
-        return "learning"
-    return "after an iteration" if (last / "metrics.json").is_file() else "playing"
+    if (last / "metrics.json").is_file():
+        return "after an iteration"
+    return "playing" if (last / "checkpoint.npz").is_file() else "learning"
 
 
 @pytest.mark.slow
-def test_a_run_with_a_plan_survives_20_strikes(tmp_path):
+def test_a_replay_survives_20_strikes(tmp_path):
     """`pillar`, with a process that trains and one that plays: weights equal to the last bit."""
-    search: dict[str, Any] = {"root": "gumbel", "simulations": 8, "noise_fraction": 0.25}
-    steps = [plan.Step(games=games, steps=8, **search) for games in (20, 20, 20, 0)]
-    written = plan.Plan(minutes=1, workers=1, teacher_games=40, iterations=tuple(steps), measured={})
-    plan.write(tmp_path / "plan.json", written)
-    flags = ["--preset", "hour", "--plan", str(tmp_path / "plan.json"), "--set", "teacher_simulations=20000"]
+    counts = [{"games": games, "steps": steps} for games, steps in ((40, 0), (20, 8), (20, 8), (20, 8), (0, 8))]
+    (tmp_path / "run.json").write_text(json.dumps({"result": {"replay": counts}}))
+    flags = ["--preset", "hour", "--replay", str(tmp_path / "run.json"), "--set", "teacher_simulations=20000"]
     flags += ["--set", "shard_games=4", "--set", "lanes=8", "--set", "batch_size=32", "--set", "eval_boards=5"]
+    flags += ["--set", 'stages=[{"start": 0, "root": "gumbel", "simulations": 8, "noise_fraction": 0.25}]']
     trial = Trial(
         command=lambda folder: ["-m", "distill.selfplay", *flags, "--out", str(folder)],
         result="iterations/*/games/shard-*",
-        stage=planned,
+        stage=repeated,
         stages={"teacher", "learning", "playing"},
     )
     whole, runs = survive(trial, tmp_path / "runs", 20)

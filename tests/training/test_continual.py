@@ -1,9 +1,12 @@
 """The network of a loop as it learns (`training/continual.py`). Properties:
 
+- training that a clock ends gives the weights of training for as many steps;
 - its loss falls, and a resumed one goes on to the same weights, with every optimizer;
 - a missing checkpoint is named;
 - the trained network is measured on boards of all keys, at most MEASURED of them.
 """
+
+import sys
 
 import numpy as np
 import pytest
@@ -35,6 +38,19 @@ def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_
         assert second | {"step_seconds": 0} == pytest.approx(again | {"step_seconds": 0})
         assert len(table) == 40 or second["training_loss"] < first["training_loss"]
     for ours, theirs in zip(resumed.core.get_weights(), learner.core.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_training_that_a_clock_ends_is_training_of_as_many_steps(three_runs, small_networks):
+    examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
+    recipe = build(Recipe, {"batch_size": 64, "value_target": "outcome"})
+    clocked, counted = (continual.begin(tiny(), recipe) for _ in range(2))
+    looks = iter([False, False, True])
+    by_clock = continual.learn(clocked, examples, lambda _: 0.02, 1, sys.maxsize, lambda: next(looks))
+    by_count = continual.learn(counted, examples, lambda _: 0.02, 1, 3)
+    assert by_clock["steps"] == 3
+    assert by_clock | {"step_seconds": 0} == by_count | {"step_seconds": 0}
+    for ours, theirs in zip(clocked.core.get_weights(), counted.core.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 

@@ -4,7 +4,7 @@
 - many steps a call end with the losses and weights of one step a call; with JAX a search evaluates as Keras does;
 - the next call starts before the host waits for the losses of a call;
 - `python -m distill.train` trains with JAX, and resumes;
-- `pipelines/gpu_check.py` runs without TensorFlow, PyArrow, optree and namex, and finds the losses of the CPU.
+- `pipelines/gpu_check.py` runs without TensorFlow and PyArrow, and finds the losses of the CPU.
 """
 
 import importlib.util
@@ -64,7 +64,7 @@ def trained(many: bool) -> tuple[float, list[Any], list[int]]:
     model, reports = step.compiled(tiny(), RECIPE), list[int]()
     model.device_steps = on_device.DeviceSteps(model) if many else None
     picks = batching.picks(50, 16, seed=0)
-    mean = step.train_steps(
+    _, mean = step.train_steps(
         model, picks, examples(), range(13), lambda n: 1e-3 * (1 + n), lambda n, _: reports.append(n)
     )
     return mean, [*model.get_weights(), *(np.asarray(each) for each in model.optimizer.variables)], reports
@@ -90,9 +90,14 @@ def test_the_next_call_starts_before_the_losses_of_a_call_are_waited_for():
     device = SimpleNamespace(at_once=2, run=lambda _, picks, rates: events.append((len(picks), rates)) or Losses())
     model: Any = SimpleNamespace(device_steps=device, recipe=RECIPE)
     picks = batching.picks(50, 16, seed=0)
-    mean = step.train_steps(model, picks, examples(), range(3, 8), float, lambda n, _: events.append(n))
+    taken, mean = step.train_steps(model, picks, examples(), range(3, 8), float, lambda n, _: events.append(n))
     assert events == [(2, [3.0, 4.0]), (2, [5.0, 6.0]), "wait", 4, (1, [7.0]), "wait", 6, "wait", 7]
-    assert mean == 6 / 5
+    assert (taken, mean) == (5, 6 / 5)
+    events.clear()  # the clock is over during the second call, whose loss still counts
+    over = iter((False, True))
+    taken, _ = step.train_steps(model, picks, examples(), range(3, 99), float, lambda *_: None, lambda: next(over))
+    assert taken == 4
+    assert [event for event in events if event != "wait"] == [(2, [3.0, 4.0]), (2, [5.0, 6.0])]
 
 
 WITH_JAX = """
@@ -150,7 +155,7 @@ import runpy, sys
 
 class Missing:
     def find_spec(self, name, *_):
-        if name.split(".")[0] in {"tensorflow", "pyarrow", "optree", "namex", "pandas", "matplotlib", "duckdb"}:
+        if name.split(".")[0] in {"tensorflow", "pyarrow", "pandas", "matplotlib", "duckdb"}:
             raise ImportError(f"{name} is not there")
 
 sys.meta_path.insert(0, Missing())
@@ -164,7 +169,8 @@ def test_the_check_of_an_accelerator_needs_little_and_finds_the_losses_of_the_cp
     given = random_examples(300)
     packed = boards.pack(given.current, given.mask, given.visits, given.value, given.outcome, np.full(300, -1))
     boards.save(tmp_path / "boards.npz", packed)
-    flags = ["--archs", "mk4", "--batch-size", 16, "--seconds", 0, "--data", tmp_path / "boards.npz"]
+    flags = ["--only", "speed", "--archs", "mk4", "--batch-size", 16, "--measure", 0]
+    flags += ["--data", tmp_path, "--out", tmp_path]
     (tmp_path / "without.py").write_text(WITHOUT)
     lines = in_process(tmp_path / "without.py", ROOT / "pipelines" / "gpu_check.py", *flags).splitlines()
     found = json.loads(lines[-1])
@@ -173,3 +179,4 @@ def test_the_check_of_an_accelerator_needs_little_and_finds_the_losses_of_the_cp
     network = found["networks"]["mk4"]
     assert network["loss"] == pytest.approx(network["loss_on_cpu"], rel=1e-6)
     assert network["boards_per_s"] > 0
+    assert json.loads((tmp_path / "speed.json").read_text()) == found

