@@ -1,6 +1,6 @@
 """Self-play without a cache: network evaluations a second, against the network's peak, and games an hour.
 
-    python benchmarks/selfplay.py                              # a new `pillar`, PUCT, 100 and 600 simulations
+    python benchmarks/selfplay.py                              # a new `pillar-plain`, PUCT, 100 and 600 simulations
     python benchmarks/selfplay.py --model models/pillar --precision bfloat16
 
 Whole games are played to their end. About every second, self-play pauses while the network alone evaluates random
@@ -148,7 +148,7 @@ def self_play(predict: Any, settings: puct.PuctSettings, games: int, lanes: int,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", help="a network, by name, folder or .keras file; none: a new `pillar`")
+    parser.add_argument("--model", help="a network, by name, folder or .keras file; none: a new `pillar-plain`")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--games", type=int, default=512)
     parser.add_argument("--lanes", type=int, default=512)
@@ -161,7 +161,11 @@ def main() -> None:
     from distill.networks import finding, saved
     from distill.networks.evaluator import NetworkEvaluator
 
-    core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else networks.build("pillar", True)
+    core = (
+        saved.load_core(finding.network_file(arguments.model))
+        if arguments.model
+        else networks.build("pillar-plain", True)
+    )
     predict = NetworkEvaluator(core, precision=arguments.precision)
     puct.play_games(
         *starts(16, (1, 8)), puct.PuctSettings(simulations=2, root=arguments.root), predict, lanes=8

@@ -2,12 +2,12 @@
 
     python benchmarks/train.py                                       # every arch, in every form
     python benchmarks/train.py --archs pillar --batch-size 1024
-    python benchmarks/train.py --archs pillar-lines --profile        # where the time of float32 goes
+    python benchmarks/train.py --archs pillar --profile        # where the time of float32 goes
 
 `layers` is a network as Keras computes it; `kernels` has the fast CPU kernels of `networks/cpu_kernels`, as in
 training; `--without separable` also measures it without that kernel. The table holds random boards, since the cost of a
 batch does not depend on its content. In every round each contestant makes `--steps` steps with batches from
-`datasets/batching.py`, and as many with batches kept in memory; the table shows medians over the rounds. `input` is the
+`training/streams.py`, and as many with batches kept in memory; the table shows medians over the rounds. `input` is the
 time to make a batch, divided by the time of a step. It is measured without training, because other load on the machine
 disturbs that less than the difference between two whole steps.
 
@@ -85,13 +85,13 @@ def profile(arch: str, recipe: Recipe, rows: int) -> None:
     """Print the shares of the operations that take most, in float32."""
     from distill.networks.cpu_kernels.fast_copy import fast_copy
     from distill.networks.evaluator import NetworkEvaluator
-    from distill.training import step
+    from distill.training import step, streams
 
     table, core = random_table(rows), networks.build(arch, True)
     model, evaluate = step.compiled(fast_copy(core), recipe), NetworkEvaluator(core)
-    batch = batching.batch_of(table, *next(batching.picks(rows, recipe.batch_size, seed=0)))
+    batch = next(streams.table(model, table, batching.picks(rows, recipe.batch_size, seed=0)))
     works = {
-        f"{arch}, a step of {recipe.batch_size} boards": lambda: step.train_step(model, batch, 1.0),
+        f"{arch}, a step of {recipe.batch_size} boards": lambda: step.train_step(model, batch),
         f"{arch}, evaluation in self-play": lambda: evaluate(table.current[:2048], table.mask[:2048]),
     }
     for title, work in works.items():
@@ -118,7 +118,7 @@ def main() -> None:
 
     networks.start_backend()
     from distill.networks.cpu_kernels.fast_copy import fast_copy
-    from distill.training import step
+    from distill.training import step, streams
 
     table = random_table(arguments.rows)
     recipe = build(Recipe, {"count_weights": "root", "batch_size": arguments.batch_size})
@@ -138,15 +138,17 @@ def main() -> None:
         if arguments.bfloat16:
             models[arch, "kernels, bfloat16"] = step.compiled(fast_copy(core, "bfloat16"), recipe)
 
-    def fed() -> Iterable[batching.Batch]:
-        picked = batching.picks(len(table), recipe.batch_size, seed=0)
-        return (batching.batch_of(table, *pick) for pick in itertools.islice(picked, arguments.steps))
+    first_model = next(iter(models.values()))
 
-    def seconds_a_step(batches: Iterable[batching.Batch], model: object | None) -> float:
+    def fed() -> Iterable[streams.Batch]:
+        picks = batching.picks(len(table), recipe.batch_size, seed=0)
+        return itertools.islice(streams.table(first_model, table, picks), arguments.steps)
+
+    def seconds_a_step(batches: Iterable[streams.Batch], model: object | None) -> float:
         began = time.perf_counter()
         for batch in batches:
             if model is not None:
-                step.train_step(model, batch, 1.0)
+                step.train_step(model, batch)
         return (time.perf_counter() - began) / arguments.steps
 
     kept = list(fed())

@@ -4,7 +4,7 @@
     python -m distill.reinforce --init models/pillar --steps 100 --games 128 --lr 1e-4 --entropy 0.01 0.01
 
 The learner plays batches of games, all in lock step, against its opponents, earlier copies of itself, half of them from
-either side; each batch gives one step of policy gradient (`training/policy_gradient.py`). After every `--gate-games`
+either side; each batch gives one step of policy gradient (`policy_gradient/`). After every `--gate-games`
 training games the learner's score in them decides, by `gate_rule`, whether it replaces its oldest opponent. Every game
 counts in one decision only: tested after every batch, a learner as good as its opponent would soon pass by chance. The
 learner changes while the games are played, so the score is that of the learner on the way.
@@ -29,44 +29,85 @@ from pathlib import Path
 from typing import Any
 
 from distill import networks
-from distill.alphazero import reinforce
-from distill.alphazero.presets import REINFORCE_PRESETS as PRESETS
-from distill.alphazero.settings import ReinforceConfig
 from distill.common import cli, run_folder
-from distill.common.settings import as_json, by_path
+from distill.common.settings import Preset, Presets, as_json, by_path, smoke
 from distill.networks import finding
+from distill.policy_gradient import RIVALS
+from distill.policy_gradient.settings import AUTO, ReinforceConfig
 from distill.training import identity
+
+ARCH = "mk4"
+"""The network of a run that starts from scratch without --arch."""
+
+FILES = ("checkpoint.npz", finding.BEST, "history.csv", "curves.png")
+"""What --restart deletes."""
 
 KIND = "REINFORCE run"
 """The kind of folder, in its record."""
 
+PRESETS: Presets = {
+    "steady": Preset(
+        "mk4, trained to beat `punisher` at a steady rate",
+        {
+            "arch": ARCH,
+            "steps": 2400,
+            "lr": (1e-3, 5e-4, 2e-4, 1e-4),
+            "entropy": (0.12, 0.01),
+            "baseline": "value",
+            "discount": 0.97,
+            "precision": lambda _: networks.fast_precision(),
+            "ema": 0.99,
+            "opponents.number": 4,
+            "eval_every": 60,
+            "eval_games": 2000,
+        },
+    ),
+    "published": Preset(
+        "the Connect-Zero articles, where they give a number",
+        {
+            "arch": ARCH,
+            "lr": (1e-3, 1e-4, 1e-5),
+            "entropy": (0.05, 0.03),
+            "gate": 0.52,
+            "gate_rule": "mean",
+            "baseline": "none",
+            "discount": 1.0,
+        },
+    ),
+    "smoke": smoke(
+        steps=4,
+        games=8,
+        gate_games=16,
+        eval_every=2,
+        eval_games=8,
+        final_games=20,
+        out=lambda config: cli.SMOKE_MODELS / _folder_name(Path(config.init).stem if config.init else _arch(config)),
+    ),
+}
+
 
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats its rivals."""
-    networks.trust(config.arch or "")
-    init = config.init and finding.network_file(config.init)
-    name = finding.model_name(init) if init else config.arch or reinforce.ARCH
-    out = config.out or Path("models") / f"{name.replace(':', '-')}-reinforce"
-    identity.require_safe_init(config, out, reinforce.FILES)
-    known = identity.identity(config, ("out", "restart"), arch=name)
+    networks.trust(config.arch.name)
+    arch = _arch(config)
+    out = config.out or Path("models") / _folder_name(arch)
+    identity.require_safe_init(config, out, FILES)
+    known = identity.identity(config, ("out", "restart"), **{"arch.name": arch})
     settings = as_json(config.replace(restart=False))
-    with run_folder.opened(
-        out, KIND, known, settings=settings, files=reinforce.FILES, restart=config.restart
-    ) as folder:
+    with run_folder.opened(out, KIND, known, settings=settings, files=FILES, restart=config.restart) as folder:
         if folder.result is not None:
             return identity.finished_line(out, _result(out, folder.result))
         networks.start_backend(aloud=True)
         from distill.exporters import card, publish
         from distill.networks import saved
+        from distill.policy_gradient import run as policy_gradient
         from distill.training import step
 
-        core = step.initial_network(
-            networks.Architecture(name=name), config.init, config.learning.baseline == "value", config.seed
-        )
-
+        architecture = config.arch.replace(name=arch)
+        core = step.initial_network(architecture, config.init, config.learning.baseline == "value", config.seed)
         publish.require_ours(out / finding.PUBLISHED)
         folder.begin()
-        state = reinforce.train(core, config, out)
+        state = policy_gradient.train(core, config, out)
         facts = {
             "arch": networks.arch_of(core),
             "parameters": core.count_params(),
@@ -75,17 +116,26 @@ def run(config: ReinforceConfig) -> str:
             "training_seconds": round(state.seconds),
             "checkpoints": state.replaced,
         }
-        metrics = facts | reinforce.final_evaluation(saved.predict_with(core), config)
-        publish.publish_if_possible(
-            core, out, card.results({"trained by": "REINFORCE"} | by_path(as_json(config)) | facts)
-        )
-        folder.finish(metrics | {"curve": state.curve})
+        metrics = facts | policy_gradient.final_evaluation(saved.predict_with(core), config)
+        about = {"trained by": "REINFORCE"} | by_path(as_json(config)) | facts
+        publish.publish_if_possible(core, out, card.results(about))
+        folder.finish(metrics | {"curve": state.history})
         return _result(out, metrics)
+
+
+def _arch(config: ReinforceConfig) -> str:
+    if config.init:
+        return finding.model_name(finding.network_file(config.init))
+    return ARCH if config.arch.name == AUTO else config.arch.name
+
+
+def _folder_name(network: str) -> str:
+    return f"{network.replace(':', '-')}-reinforce"
 
 
 def _result(out: Path, metrics: dict[str, Any]) -> str:
     parts = []
-    for rival in reinforce.RIVALS:
+    for rival in RIVALS:
         won = metrics[rival]["won"]
         parts.append(f"{won['mean']:.1%} ({won['low']:.1%}–{won['high']:.1%}) of its games against {rival}")
     return f"{out}: after {metrics['training_games']:,} games it wins {', '.join(parts)}"

@@ -105,8 +105,6 @@ class TrainConfig(Settings):
             raise ValueError(f"interpolate {recipe.interpolate} must be 0 without --init")
         if arch == "resnet" and recipe.targets.value_target == "none":
             raise ValueError("--value-target none does not fit resnet, which always has a value head")
-        if recipe.dropout is not None and arch in {*networks.ARCHS} - {"cnn", "transformer"}:
-            raise ValueError(f"dropout {recipe.dropout} must be left out for {arch}, which has no dropout")
         return self
 
     def knows(self, arch: str) -> bool:
@@ -160,7 +158,7 @@ def run(
     out = _folder(config)
     networks.trust(config.arch.name)
     # What the user gave is loaded first, because preparing takes minutes.
-    given = _initial_network(config)
+    initial = _initial_network(config)
     if config.arch.arguments or plugins.is_spec(config.arch.name):
         networks.start_backend(aloud=True)
         build(config.arch.name, config.value_head, **config.arch.arguments)
@@ -180,9 +178,9 @@ def run(
         # Weights are drawn when a network is built, so the seed comes first.
         step.make_repeatable(config.learning.seed)
         core = build(config.arch.name, config.value_head, **config.arch.arguments)
-        if given is not None:
+        if initial is not None:
             try:
-                core.set_weights(given.get_weights())
+                core.set_weights(initial.get_weights())
             except ValueError:
                 raise UserError(f"{config.init}: of another shape than --arch builds now") from None
         return _train(config, core, folder, prepared, watch, loss)
@@ -211,7 +209,7 @@ def _train(
     if loss is not None:
         loss = losses.checked(loss, core, training, config.learning)
     folder.begin()  # everything that the user gave has been checked
-    state = loop.fit(core, training, held_out, config.learning, out, watch, loss)
+    state = loop.train(core, training, held_out, config.learning, out, watch, loss)
 
     say(f"measuring accuracy against the teacher: {len(rows):,} rows of {source}")
     best = saved.load_core(out / BEST)
@@ -254,11 +252,11 @@ def _initial_network(config: TrainConfig) -> keras.Model | None:
     networks.start_backend(aloud=True)
     from distill.networks import heads, saved
 
-    given = saved.load_core(file)
-    if (networks.arch_of(given), heads.has_value(given)) != (config.arch.name, config.value_head):
-        kind = f"a {networks.arch_of(given)} {'with' if heads.has_value(given) else 'without'} a value head"
+    initial = saved.load_core(file)
+    if (networks.arch_of(initial), heads.has_value(initial)) != (config.arch.name, config.value_head):
+        kind = f"a {networks.arch_of(initial)} {'with' if heads.has_value(initial) else 'without'} a value head"
         raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
-    return given
+    return initial
 
 
 def _folder(config: TrainConfig) -> Path:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from distill.training.step import TrainingModel
 
 PARTS = ("speed", "minutes", "rounds")
-ARCHS = ("cnn", "transformer", "pillar-lines", "pillar-large")
+ARCHS = ("cnn", "transformer", "pillar", "pillar-large")
 COMPARED_STEPS, COMPARED_BATCH = 8, 256
 TOLERANCE = 0.02
 """Largest difference of the mean loss, as a share of it: accelerators round the factors of float32 products."""
@@ -232,12 +232,11 @@ def compiled(arch: str, batch_size: int) -> TrainingModel:
 def first_loss(arch: str, examples: Examples) -> float:
     """The mean loss of the first steps."""
     from distill.datasets import batching
-    from distill.training import step
+    from distill.training import step, streams
 
     model = compiled(arch, COMPARED_BATCH)
-    picks = batching.picks(len(examples), COMPARED_BATCH, seed=0)
-    steps = range(COMPARED_STEPS)
-    return step.train_steps(model, picks, examples, steps, lambda _: model.recipe.lr, lambda *_: None)[1]
+    stream = streams.table(model, examples, batching.picks(len(examples), COMPARED_BATCH, seed=0))
+    return step.fit(model, stream, range(COMPARED_STEPS), lambda _: model.recipe.lr)[1]["loss"]
 
 
 def speed(arch: str, examples: Examples, batch_size: int, seconds: float) -> dict[str, int | None]:

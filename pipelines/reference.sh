@@ -37,9 +37,9 @@ guided() {
 
 search=(--set root=puct --simulations 200 --set exploration=1 --set discount=0.98 --set precision="$precision")
 
-# Continues training `pillar-lines`. Arguments: initial network, output folder, flags of train.
+# Continues training `pillar`. Arguments: initial network, output folder, flags of train.
 lines() {
-  "$python" -m distill.train --arch pillar-lines --init "$1" --out "$2" --validation-fraction 0.05 --no-export \
+  "$python" -m distill.train --arch pillar --init "$1" --out "$2" --validation-fraction 0.05 --no-export \
     --value-target blend --set value_weight=0.5 --set optimizer=muon "${@:3}"
 }
 
@@ -93,13 +93,13 @@ cnn() {
   "$python" -m distill.generate --votes 1 --seed 7 --games 28000 --shard-games 500 --out data/games-one-vote
   say '3/3  it continues training on all of them'
   published cnn "$reference/cnn" data/games-one-vote --init "$first" --validation-fraction 0.05 \
-    --set target=blend --set dropout=0 --set eval_every=2048 --steps 18000 --lr 2e-3
+    --set target=blend --set arch.dropout=0 --set eval_every=2048 --steps 18000 --lr 2e-3
   grade cnn
 }
 
 transformer() {
   say 'transformer: the teacher plays 20,000 games, and the network trains on them'
-  published transformer "$reference/transformer" --steps 40000 --lr 6e-3 --set dropout=0
+  published transformer "$reference/transformer" --steps 40000 --lr 6e-3 --set arch.dropout=0
   grade transformer
 }
 

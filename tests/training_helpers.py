@@ -1,7 +1,5 @@
 """Tables and batches for the tests of training."""
 
-from typing import Any
-
 import numpy as np
 
 from distill.datasets import batching
@@ -9,15 +7,16 @@ from distill.game import encoding
 from tests.network_helpers import played_boards
 
 
-def a_batch(count: Any = (1, 1)) -> batching.Batch:
-    """Two empty boards with given visits, labels and values."""
-    return batching.Batch(
-        boards=np.zeros((2, 6, 7), np.int8),
-        visits=np.array([[0, 0, 1, 3, 0, 0, 0], [5, 0, 0, 0, 0, 0, 5]], np.float32),
-        label=np.array([2, 6], np.int32),
+def two_boards() -> batching.Examples:
+    """Two empty boards with given visits, labels and values, which occurred once and nine times."""
+    return batching.Examples(
+        current=np.zeros(2, np.uint64),
+        mask=np.zeros(2, np.uint64),
+        visits=np.array([[0, 0, 1, 3, 0, 0, 0], [5, 0, 0, 0, 0, 0, 5]]),
+        label=np.array([2, 6], np.int8),
         value=np.array([0.5, -1], np.float32),
         outcome=np.array([1, 0], np.float32),
-        count=np.array(count, np.float32),
+        count=np.array([1, 9], np.int32),
     )
 
 

@@ -1,4 +1,4 @@
-"""The presets of `selfplay` and `reinforce`, read from `presets.json`: descriptions and values.
+"""The presets of `selfplay`, read from `presets.json`: descriptions and values.
 
 A preset extends the one that it is `like`. Its value `"precision": "auto"` stands for bfloat16 on a processor that
 multiplies it, else for float32.
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from distill import networks
-from distill.alphazero.settings import ReinforceConfig
 from distill.common import cli
 
 STORED = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
@@ -36,12 +35,6 @@ def _presets(command: str, smoke_out: Callable[[Any], Path]) -> dict[str, cli.Pr
     return presets
 
 
-def _reinforce_smoke(config: ReinforceConfig) -> Path:
-    name = config.arch or (Path(config.init).stem if config.init else "mk4")
-    return cli.SMOKE_MODELS / f"{name.replace(':', '-')}-reinforce"
-
-
 PRESETS: cli.Presets = _presets(
     "selfplay", lambda config: (cli.SMOKE_DATA if config.games_only else cli.SMOKE_MODELS) / "selfplay"
 )
-REINFORCE_PRESETS: cli.Presets = _presets("reinforce", _reinforce_smoke)

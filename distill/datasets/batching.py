@@ -1,6 +1,7 @@
-"""A prepared table in memory, and the batches of an epoch, mirrored at random.
+"""A prepared table in memory, and which of its rows make the batches of an epoch.
 
-In: a folder that `preparation.prepare` wrote. Out: `Examples`, the whole table as arrays, and `Batch`es of them.
+In: a folder that `preparation.prepare` wrote. Out: `Examples`, the whole table as arrays, and `picks`, the rows of each
+batch, some of them mirrored. `training/streams.py` makes batches of both.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import DataError
 from distill.common.arrays import Arrays
-from distill.game import encoding, rules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,22 +33,6 @@ class Examples(Arrays):
     value: NDArray[np.float32]
     outcome: NDArray[np.float32]
     count: NDArray[np.int32]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """B examples as arrays to train on, each possibly mirrored.
-
-    boards: int8 (B, 6, 7) as in `game/encoding.py`.  visits: float32 (B, 7), not normalised.
-    label: int32 (B,).  value, outcome: float32 (B,).  count: float32 (B,).
-    """
-
-    boards: NDArray[np.int8]
-    visits: NDArray[np.float32]
-    label: NDArray[np.int32]
-    value: NDArray[np.float32]
-    outcome: NDArray[np.float32]
-    count: NDArray[np.float32]
 
 
 def load(folder: Path, split: int) -> Examples:
@@ -80,11 +63,8 @@ def picks(rows: int, batch_size: int, *, seed: int, mirror: bool = True, step: i
 
     The order of an epoch is drawn from (seed, epoch), and each row is mirrored with probability 1/2 by its own draw.
 
-    Every batch has `batch_size` rows, so that one compiled step serves them all; each epoch drops other rows. Raises
-    DataError for an empty table.
+    Every batch has `batch_size` rows, so that one compiled step serves them all; each epoch drops other rows.
     """
-    if not rows:
-        raise DataError("no rows to train on: the table is empty; generate more games")
     size, number = min(batch_size, rows), batches_an_epoch(rows, batch_size)
     for epoch in itertools.count(step // number):
         # From the seed and the epoch alone, so that a resumed run sees the same batches.
@@ -94,24 +74,3 @@ def picks(rows: int, batch_size: int, *, seed: int, mirror: bool = True, step: i
         for batch in range(step % number if epoch == step // number else 0, number):
             chosen = order[batch * size : (batch + 1) * size]
             yield chosen, mirrored[chosen]
-
-
-def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:
-    """Every row once, in the table's order and never mirrored, the last batch shorter: for evaluation."""
-    for start in range(0, len(examples), batch_size):
-        rows = np.arange(start, min(start + batch_size, len(examples)))
-        yield batch_of(examples, rows, np.zeros(len(rows), np.bool_))
-
-
-def batch_of(examples: Examples, rows: NDArray[np.intp], mirrored: NDArray[np.bool_]) -> Batch:
-    """These rows as a batch, some of them mirrored."""
-    boards = encoding.boards(examples.current[rows], examples.mask[rows])
-    visits, label = examples.visits[rows].astype(np.float32), examples.label[rows].astype(np.int32)
-    return Batch(
-        boards=np.where(mirrored[:, None, None], boards[:, :, ::-1], boards),
-        visits=np.where(mirrored[:, None], visits[:, ::-1], visits),
-        label=np.where(mirrored, rules.COLUMNS - 1 - label, label),
-        value=examples.value[rows],
-        outcome=examples.outcome[rows],
-        count=examples.count[rows].astype(np.float32),
-    )

@@ -2,7 +2,7 @@
 
 In: trained networks. Out: a folder with the page (`web/page/`), a file of each network, `networks.json`, ONNX Runtime
 Web, the licences of what is bundled, and a service worker that lets the page work offline (`web/site/`). `pillar` and
-`pillar-lines` are weights, `NAME.f32`, which the page computes with (`web/page/pillar.js`); others are `NAME.onnx`, and
+`pillar-plain` are weights, `NAME.f32`, which the page computes with (`web/page/pillar.js`); others are `NAME.onnx`, and
 the browser loads ONNX Runtime Web with the first of them. It comes from the npm registry the first time, in one pinned
 version, checked against the hash below, and is kept in the user's cache. A network of more than LARGE parameters is in
 8 bits, and a browser fetches it when it is first chosen.
@@ -46,7 +46,7 @@ RUNTIME_FILES = {
 
 PAGE, SITE = (Path(distill.__file__).parent / "web" / name for name in ("page", "site"))
 SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
-PILLARS = ("pillar", "pillar-lines")
+PILLARS = ("pillar-plain", "pillar")
 """The networks that `web/page/pillar.js` computes."""
 LARGE = 1_000_000
 WORKER = "sw.js"

@@ -33,6 +33,8 @@ _CELL_BITS = np.array(
     [BITS_PER_COLUMN * column + ROWS - 1 - row for row in range(ROWS) for column in range(COLUMNS)], np.uint64
 )
 """uint64 (T,), the bit of each cell in row-major order from the top."""
+_CELL_WORDS, _CELL_SHIFTS = divmod(_CELL_BITS.astype(np.uint32), 32)
+"""uint32 (T,), the word of each cell in `words`, and its bit there."""
 
 
 def bitboards_of(positions: Iterable[Position]) -> tuple[Bitboards, Bitboards]:
@@ -63,6 +65,17 @@ def bitboards(boards: ArrayLike) -> tuple[Bitboards, Bitboards]:
     current = ((cells > 0) * weights).sum(-1, dtype=np.uint64)
     mask = ((cells != 0) * weights).sum(-1, dtype=np.uint64)
     return current, mask
+
+
+def words(bits: Bitboards) -> NDArray[np.uint32]:
+    """uint32 (B, 2) of bitboards (B,): their low and high 32 bits, for accelerators, which have no 64-bit integers."""
+    return np.ascontiguousarray(bits, "<u8").view("<u4").reshape(-1, 2)
+
+
+def boards_of_words(current: Any, mask: Any) -> Any:
+    """int8 (B, 6, 7) boards of bitboards as `words` (B, 2), which may be arrays of NumPy or of JAX."""
+    mover, stones = ((words[:, _CELL_WORDS] >> _CELL_SHIFTS & 1).astype(np.int8) for words in (current, mask))
+    return (2 * mover - stones).reshape(-1, ROWS, COLUMNS)
 
 
 def planes(boards: Any, channels: int = 2, ops: Any = np) -> Any:

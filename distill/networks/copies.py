@@ -19,9 +19,9 @@ def copy(core: keras.Model, precision: Precision | Callable[[Any], Precision]) -
     return twin
 
 
-def layer_copy(layer: Any, precision: Precision, **changed: Any) -> Any:
-    """A layer or operation with the same config, except its precision and what is `changed`."""
-    config = layer.get_config() | changed
+def layer_copy(layer: Any, precision: Precision) -> Any:
+    """A layer or operation with the same config, except its precision."""
+    config = layer.get_config()
     if isinstance(layer, keras.Layer) and not isinstance(layer, keras.layers.InputLayer):
         config["dtype"] = dtype_policy(precision)  # bare operations compute in the type of their inputs
     return layer.__class__.from_config(config)

@@ -25,11 +25,8 @@ from distill.networks import backend
 if TYPE_CHECKING:
     import keras
 
-ARCHS = ("cnn", "transformer", "pillar", "pillar-lines", "pillar-large", "mk4", "resnet")
-ARCH_HELP = (
-    f"architecture: {', '.join(ARCHS)} (the network `pillar` that ships is pillar-lines), or module:function, your own "
-    "build(value_head) -> keras.Model"
-)
+ARCHS = ("cnn", "transformer", "pillar", "pillar-plain", "pillar-large", "mk4", "resnet")
+ARCH_HELP = f"architecture: {', '.join(ARCHS)}, or module:function, your own build(value_head) -> keras.Model"
 ARCH_RULE = f"one of {', '.join(ARCHS)}, or module:function"
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from distill.common import UserError, first_line, plugins, write_atomically
 from distill.game.rules import COLUMNS, ROWS
-from distill.networks import finding, heads, pillar_lines, transformer  # noqa: F401  they register their layers
+from distill.networks import finding, heads, pillar, transformer  # noqa: F401  they register their layers
 from distill.networks.predict import Predict, check_names, on_arrays
 from distill.networks.registry import IMPORT, import_trusted
 

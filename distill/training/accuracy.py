@@ -53,15 +53,15 @@ def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples)
     """The three shares, the rows behind each, and `compare`; a share over no rows is None."""
     from sklearn.metrics import accuracy_score  # not at the top, because it takes a second
 
-    given = answers(predict, rows)
+    answer = answers(predict, rows)
     unseen = ~validation.seen(training, rows.current, rows.mask)
     chosen = {"all": np.ones(len(rows), np.bool_), "unseen": unseen, f"first_{FIRST_ROWS}": is_early(rows)}
     shares = {
-        f"top1_{name}": float(accuracy_score(given.label[where], given.move[where])) if where.any() else None
+        f"top1_{name}": float(accuracy_score(answer.label[where], answer.move[where])) if where.any() else None
         for name, where in chosen.items()
     }
     counts = {f"rows_{name}": int(where.sum()) for name, where in chosen.items()}
-    return {**shares, **counts, "teacher": compare(given, rows)}
+    return {**shares, **counts, "teacher": compare(answer, rows)}
 
 
 def answers(predict: Predict, rows: reader.RawRows) -> Answers:
@@ -70,19 +70,19 @@ def answers(predict: Predict, rows: reader.RawRows) -> Answers:
     # One part at least, so that there are arrays also without a row.
     parts = [boards[first : first + AT_ONCE] for first in range(0, max(len(boards), 1), AT_ONCE)]
     outputs = [predict(encoding.boards(part[:, 0], part[:, 1])) for part in parts]
-    found = {name: np.concatenate([output[name] for output in outputs])[inverse.reshape(-1)] for name in outputs[0]}
+    joined = {name: np.concatenate([output[name] for output in outputs])[inverse.reshape(-1)] for name in outputs[0]}
     label = rows.label.astype(np.int64)
     mirrored = rules.COLUMNS - 1 - label
-    folded = rules.is_own_mirror(rows.current, rows.mask) & (found["move"] == mirrored)
+    folded = rules.is_own_mirror(rows.current, rows.mask) & (joined["move"] == mirrored)
     return Answers(
-        move=found["move"],
-        policy=found["policy"],
-        value=found.get("value"),
+        move=joined["move"],
+        policy=joined["policy"],
+        value=joined.get("value"),
         label=np.where(folded, mirrored, label),
     )
 
 
-def compare(given: Answers, rows: reader.RawRows) -> dict[str, Any] | None:
+def compare(answer: Answers, rows: reader.RawRows) -> dict[str, Any] | None:
     """The network's answers compared with the teacher's labels and with the results of the games; None without rows.
 
     `top2` and `top3`: shares of labels among the network's two and three likeliest columns. `log_loss`: of the policy,
@@ -102,17 +102,17 @@ def compare(given: Answers, rows: reader.RawRows) -> dict[str, Any] | None:
         observed, mean = calibration_curve(happened, predicted, pos_label=True, n_bins=10)
         return np.stack([mean, observed], axis=1).tolist()
 
-    calibration = {"policy": curve(given.label == given.move, given.policy.max(axis=1))}
-    if given.value is not None:
+    calibration = {"policy": curve(answer.label == answer.move, answer.policy.max(axis=1))}
+    if answer.value is not None:
         # Each row twice: a win happens twice, a draw once, a loss never.
         scores = np.concatenate([rows.outcome > 0, rows.outcome >= 0])
-        calibration["value"] = curve(scores, np.tile((given.value + 1) / 2, 2))
-    several = len(np.unique([given.label, given.move])) > 1
+        calibration["value"] = curve(scores, np.tile((answer.value + 1) / 2, 2))
+    several = len(np.unique([answer.label, answer.move])) > 1
     return {
-        **{f"top{k}": float(top_k_accuracy_score(given.label, given.policy, k=k, labels=columns)) for k in (2, 3)},
-        "log_loss": float(log_loss(given.label, given.policy, labels=columns)),
-        "kappa": float(cohen_kappa_score(given.label, given.move)) if several else None,
-        "confusion": confusion_matrix(given.label, given.move, labels=columns).tolist(),
+        **{f"top{k}": float(top_k_accuracy_score(answer.label, answer.policy, k=k, labels=columns)) for k in (2, 3)},
+        "log_loss": float(log_loss(answer.label, answer.policy, labels=columns)),
+        "kappa": float(cohen_kappa_score(answer.label, answer.move)) if several else None,
+        "confusion": confusion_matrix(answer.label, answer.move, labels=columns).tolist(),
         "calibration": calibration,
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +24,25 @@ STATE = "state"
 Values = list[NDArray[Any]]
 
 
-def snapshot(model: keras.Model) -> Values:
-    """Copies of all variables of a compiled model and its optimizer."""
-    return [np.array(keras.ops.convert_to_numpy(variable)) for variable in _variables(model)]
+def snapshot(model: keras.Model, also: Sequence[keras.Model] = ()) -> Values:
+    """Copies of all variables of a compiled model, its optimizer, and other models."""
+    return [np.array(keras.ops.convert_to_numpy(variable)) for variable in _variables(model, also)]
 
 
-def restore(model: keras.Model, arrays: Values, folder: Path = Path()) -> None:
+def restore(model: keras.Model, arrays: Values, folder: Path = Path(), also: Sequence[keras.Model] = ()) -> None:
     """Set all variables to the values in a snapshot. Raises UserError for one of another model, from this folder."""
-    variables = _variables(model)
+    variables = _variables(model, also)
     if [tuple(v.shape) for v in variables] != [a.shape for a in arrays]:
         raise UserError(f"{folder / FILE}: of another model than the one to train; --restart starts from scratch")
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)
 
 
-def save(folder: Path, model: keras.Model, state: dict[str, Any]) -> None:
+def save(folder: Path, model: keras.Model, state: dict[str, Any], also: Sequence[keras.Model] = ()) -> None:
     """Replace the folder's checkpoint."""
     # Into memory first, then to disk as a whole.
     content = io.BytesIO()
-    arrays: dict[str, Any] = {f"variable_{number:04d}": array for number, array in enumerate(snapshot(model))}
+    arrays: dict[str, Any] = {f"variable_{number:04d}": array for number, array in enumerate(snapshot(model, also))}
     np.savez(content, **{STATE: np.array(json.dumps(state)), **arrays})
     write_atomically(folder / FILE, content.getvalue())
 
@@ -63,10 +63,10 @@ def load(folder: Path, kind: Callable[..., Any] = dict) -> tuple[Values, Any] | 
     except MemoryError:
         raise
     except Exception as error:  # a damaged zip raises many types
-        raise UserError(f"{path}: damaged ({error}); --restart starts from scratch") from None
+        raise UserError(f"{path}: damaged ({error}); --restart starts from scratch") from error
 
 
-def _variables(model: keras.Model) -> list[Any]:
+def _variables(model: keras.Model, also: Sequence[keras.Model]) -> list[Any]:
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
-    return [*model.variables, *model.optimizer.variables]
+    return [*model.variables, *model.optimizer.variables, *(variable for other in also for variable in other.variables)]

@@ -1,7 +1,6 @@
-"""Train the network of a self-play loop, iteration by iteration, on tables that change.
+"""Train the network of a self-play loop, iteration by iteration, on the window of latest games.
 
-`loop.fit` trains one network on one table to the end; here the same steps, losses and optimizers continue over many
-small tables, with the optimizer's state and a learning rate set by the caller.
+The steps of all iterations continue with one optimizer; the caller sets the learning rate.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 from distill.common import Progress, UserError
 from distill.datasets import batching
 from distill.networks.cpu_kernels.fast_copy import fast_copy
-from distill.training import checkpoint, losses, step
+from distill.training import checkpoint, losses, step, streams
 from distill.training.recipe import Recipe
 
 MEASURED = 16_384
@@ -29,14 +28,15 @@ MEASURED_SHARE = 8
 def begin(core: keras.Model, recipe: Recipe) -> step.TrainingModel:
     """A copy of a network that learns, with a new optimizer; `step.copy_learned` returns what it has learned."""
     step.make_repeatable(recipe.seed)
-    return step.compiled(fast_copy(core, recipe.precision, recipe.dropout), recipe)
+    return step.compiled(fast_copy(core, recipe.precision), recipe)
 
 
 def resume(model: step.TrainingModel, folder: Path) -> None:
     """Restore a folder's checkpoint. Raises UserError if there is none, or it is damaged or another network's."""
-    if (found := checkpoint.load(folder)) is None:
+    stored = checkpoint.load(folder)
+    if stored is None:
         raise UserError(f"{folder}: no checkpoint; --restart starts from scratch")
-    checkpoint.restore(model, found[0], folder)
+    checkpoint.restore(model, stored[0], folder)
 
 
 def learn(
@@ -57,19 +57,18 @@ def learn(
     `policy_loss` and `value_error` are measured after the last step on some of these boards. Raises
     UserError if the loss becomes NaN or infinite.
     """
-    recipe = model.recipe
+    recipe, began = model.recipe, time.monotonic()
     steps = steps or recipe.length.epochs * batching.batches_an_epoch(len(examples), recipe.batch_size)
     picks = batching.picks(len(examples), recipe.batch_size, seed=seed, mirror=recipe.mirror)
-    size = min(recipe.batch_size, len(examples))
-    began = time.monotonic()
+    stream, size = streams.table(model, examples, picks), min(recipe.batch_size, len(examples))
     with Progress(None if steps == sys.maxsize else steps * size, "boards", warm_up=True) as progress:
 
         def report(number: int, mean: float) -> None:
             progress.reach((number + 1) * size, f"loss {mean:.4f}")
 
-        taken, mean = step.train_steps(model, picks, examples, range(steps), rate, report, is_over)
+        taken, means = step.fit(model, stream, range(steps), rate, report, is_over)
     took = time.monotonic() - began
-    if len(examples) < recipe.batch_size and not model.device_steps:
+    if len(examples) < recipe.batch_size and not stream.on_device:
         # For a next table of another size TensorFlow would trace a graph for any size, which differs in the last bits
         # from the graph for one size that a resumed run traces.
         model.make_train_function(force=True)
@@ -77,7 +76,7 @@ def learn(
     # From the whole table, because it is sorted.
     measured = losses.evaluate(model, examples[np.arange(few) * len(examples) // few], recipe)
     return {
-        "training_loss": mean,
+        "training_loss": means["loss"],
         "policy_loss": measured["loss"] - recipe.targets.value_weight * measured["value_error"],
         "value_error": measured["value_error"],
         "steps": taken,

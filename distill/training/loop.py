@@ -1,4 +1,6 @@
-"""Train one network on prepared tables: `fit`.
+"""A training run in a folder: steps, evaluations and checkpoints until the planned steps are done.
+
+`run` is what all such runs share, `train` is the run on prepared tables.
 
 In: a network, a training and a validation table. Out, in the run's folder: `best.keras` (smallest loss on validation
 boards, which are never in training), `last.keras`, `history.csv`, `curves.png`, and `checkpoint.npz`, from which an
@@ -12,10 +14,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import keras
 
@@ -24,10 +26,10 @@ from distill.datasets import batching
 from distill.networks import finding, heads
 from distill.networks.cpu_kernels.fast_copy import fast_copy
 from distill.networks.saved import save_network
-from distill.training import checkpoint, history, losses, schedule, step
+from distill.training import checkpoint, history, losses, schedule, step, streams
 from distill.training.identity import LAST
 from distill.training.recipe import Recipe
-from distill.training.schedule import State
+from distill.training.schedule import State, ValidatedState
 
 SHARE_OF_MINUTES = 0.85
 """Share of `minutes` planned for training steps; evaluations, saving and export need the rest."""
@@ -35,8 +37,50 @@ SHARE_OF_MINUTES = 0.85
 Watch: TypeAlias = Callable[[keras.Model], dict[str, float]]
 """More columns for the history from the network as it is at an evaluation."""
 
+Evaluate: TypeAlias = Callable[[dict[str, float], float], None]
+"""Called after the steps until an evaluation, with the means of their losses and the time at which they began. It
+measures what was learned, adds a row to the history and saves the network."""
 
-def fit(
+
+def run(
+    model: step.TrainingModel,
+    stream: streams.Stream,
+    state: State,
+    folder: Path,
+    *,
+    every: int,
+    rate: Callable[[int], float],
+    evaluate: Evaluate,
+    amount: tuple[int, str],
+    after_step: Callable[[], None] = lambda: None,
+    also: Sequence[keras.Model] = (),
+) -> None:
+    """Take the planned steps that are left, with an evaluation and a checkpoint after `every` of them.
+
+    Args:
+      amount: what a step does, for the progress bar, such as (256, "boards").
+      after_step: called after each step, or on an accelerator after many of them.
+      also: other networks on which the next step depends.
+    """
+    size, unit = amount
+    with Progress(state.planned_steps * size, unit, done=state.step * size, warm_up=True) as progress:
+
+        def report(number: int, mean: float) -> None:
+            after_step()
+            # Shown one step late, so that 100 % means that the evaluation is done too.
+            progress.reach(number * size, f"loss {mean:.4f}")
+
+        while not state.finished:
+            began = time.monotonic()
+            steps = range(state.step, min(state.planned_steps, (state.step // every + 1) * every))
+            _, means = step.fit(model, stream, steps, rate, report)
+            state.step = steps.stop
+            evaluate(means, began)
+            checkpoint.save(folder, model, dataclasses.asdict(state), also)  # last: it completes the evaluation
+            progress.reach(state.step * size, f"loss {means['loss']:.4f}")
+
+
+def train(
     core: keras.Model,
     training: batching.Examples,
     validation: batching.Examples,
@@ -44,7 +88,7 @@ def fit(
     folder: Path,
     watch: Watch | None = None,
     loss: losses.Loss | None = None,
-) -> State:
+) -> ValidatedState:
     """Train until all planned steps are done, resuming from the folder's checkpoint if there is one.
 
     Args:
@@ -56,51 +100,46 @@ def fit(
     With `interpolate`, `core` must have its initial weights, also if the run resumes.
     Raises UserError if the loss becomes NaN or infinite; the last checkpoint stays.
     """
-    values, state = checkpoint.load(folder, State) or (None, None)
-    if state and state.finished:  # killed after the last evaluation: the network is written
-        return cast(State, state)
-    size = min(recipe.batch_size, len(training))
+    stored = checkpoint.load(folder, ValidatedState)
+    if stored and stored[1].finished:  # killed after the last evaluation: the network is written
+        return stored[1]
     # Train a copy with fast kernels; `core` takes what it learns.
-    model, initial = step.compiled(fast_copy(core, recipe.precision, recipe.dropout), recipe, loss), core.get_weights()
+    model, initial = step.compiled(fast_copy(core, recipe.precision), recipe, loss), core.get_weights()
     played = heads.played(core)
     say("compiling the training step")
-    if values:
-        checkpoint.restore(model, values, folder)
-    state = state or State(planned_steps=_planned_steps(model, training, recipe))
-    picks = batching.picks(len(training), recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
+    if stored:
+        checkpoint.restore(model, stored[0], folder)
+    state = stored[1] if stored else ValidatedState(planned_steps=_planned_steps(model, training, recipe))
+    rate = partial(schedule.learning_rate, recipe, state)
     an_epoch = batching.batches_an_epoch(len(training), recipe.batch_size)
-    every = recipe.length.eval_every or an_epoch
-    with Progress(state.planned_steps * size, "boards", done=state.step * size, warm_up=True) as progress:
-        while not state.finished:
-            began = time.monotonic()
-            # Train until the next evaluation.
-            steps = range(state.step, min(state.planned_steps, (state.step // every + 1) * every))
 
-            def report(number: int, mean: float) -> None:
-                # Shown one step late, so that 100 % means that the evaluation is done too.
-                progress.reach(number * size, f"epoch {number // an_epoch + 1} loss {mean:.4f}")
+    def evaluate(means: dict[str, float], began: float) -> None:
+        step.copy_learned(model, core, initial, recipe.interpolate)
+        measured = losses.evaluate(played, validation, recipe, loss)
+        step.require_number(measured["loss"], state.step, recipe)
+        row = {"step": state.step, "epoch": round(state.step / an_epoch, 3)}
+        row |= {"learning_rate": rate(state.step - 1), "training_loss": means["loss"]}
+        row |= {f"validation_{name}": value for name, value in measured.items()} | (watch(core) if watch else {})
+        state.history.append(row | {"seconds": round(time.monotonic() - began, 2)})
+        # Keep the network where it is the best so far.
+        if measured["loss"] < state.best_loss:
+            state.best_loss, state.best_step, state.best_evaluation = measured["loss"], state.step, len(state.history)
+            save_network(core, folder / finding.BEST)
+        schedule.after_evaluation(recipe, state)
+        save_network(core, folder / LAST)
+        history.write(folder, state.history)
 
-            rate = partial(schedule.learning_rate, recipe, state)
-            _, mean = step.train_steps(model, picks, training, steps, rate, report)
-            state.step, epoch = steps.stop, round(steps.stop / an_epoch, 3)
-            row = {"step": state.step, "epoch": epoch, "learning_rate": rate(steps[-1]), "training_loss": mean}
-            # Evaluate what was learned.
-            step.copy_learned(model, core, initial, recipe.interpolate)
-            measured = losses.evaluate(played, validation, recipe, loss)
-            step.require_number(measured["loss"], state.step, recipe)
-            state.evaluations += 1
-            row |= {f"validation_{name}": value for name, value in measured.items()} | (watch(core) if watch else {})
-            state.history.append(row | {"seconds": round(time.monotonic() - began, 2)})
-            # Keep it where it is the best so far, and write the checkpoint.
-            if measured["loss"] < state.best_loss:
-                state.best_loss, state.best_step = measured["loss"], state.step
-                state.best_evaluation = state.evaluations
-                save_network(core, folder / finding.BEST)
-            schedule.after_evaluation(recipe, state)
-            save_network(core, folder / LAST)
-            history.write(folder, state.history)
-            checkpoint.save(folder, model, dataclasses.asdict(state))  # last: it completes the evaluation
-            progress.reach(state.step * size, f"validation loss {measured['loss']:.4f}")
+    picks = batching.picks(len(training), recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
+    run(
+        model,
+        streams.table(model, training, picks),
+        state,
+        folder,
+        every=recipe.length.eval_every or an_epoch,
+        rate=rate,
+        evaluate=evaluate,
+        amount=(min(recipe.batch_size, len(training)), "boards"),
+    )
     if state.stopped_early:
         say(f"stopped early: {schedule.STOP} evaluations without a better validation loss")
     return state

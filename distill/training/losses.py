@@ -1,6 +1,8 @@
-"""What a network learns from a batch: targets, the loss, and the same loss over a table for evaluation.
+"""What training minimizes: the losses, and the mean of a loss over a table for evaluation.
 
-Dimensions: B batch, A = 7 columns. Values are in [-1, 1] for the side to move.
+A loss is a function of targets and outputs by name, of `keras.ops`. Values are in [-1, 1] for the side to move.
+
+Dimensions: B batch, A = 7 columns.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from typing import Any, TypeAlias
 import keras
 import numpy as np
 from keras import ops
-from numpy.typing import NDArray
 
 from distill.common import UserError, plugins
 from distill.datasets import batching
+from distill.game.rules import COLUMNS
 from distill.networks import heads
+from distill.training import streams
 from distill.training.recipe import Recipe
 
 EVALUATION_BATCH = 1024
@@ -25,7 +28,7 @@ Loss: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
 """targets, outputs → the loss of each board, (B,), by `keras.ops`.
 
 Both hold "logits" (B, A), in the targets probabilities, in the outputs logits with -1e9 on full columns; and "value"
-(B,) where the network has that head. A step minimizes the mean of weight(count) · loss.
+(B,) where the network has that head. A step minimizes the mean of weight · loss.
 """
 
 
@@ -45,38 +48,59 @@ def default_loss(recipe: Recipe) -> Loss:
     return partial(policy_and_value_loss, value_weight=recipe.targets.value_weight)
 
 
+def policy_gradient_loss(
+    targets: Mapping[str, Any], outputs: Mapping[str, Any], *, baseline: str, value_weight: float
+) -> Any:
+    """The loss of REINFORCE (Williams 1992) with an entropy bonus, (B,), of a move that was played on each board:
+
+        −(return − baseline) · log π(move) − entropy_weight · H(π) + value_weight · (value − return)²
+
+    The last term is for networks with a value head. No gradient flows through the baseline.
+
+    Args:
+      targets: `move` int32, `return`, `baseline` and `entropy_weight` float32, all (B,).
+      baseline: "value" takes the network's value as the baseline; otherwise it is that of the targets.
+    """
+    log_policy = ops.log_softmax(outputs["logits"])
+    # The log probability of the move that was played.
+    chosen = ops.sum(ops.one_hot(targets["move"], COLUMNS, dtype=log_policy.dtype) * log_policy, axis=1)
+    # A value baseline is a constant: the value learns from its own term.
+    expected = ops.stop_gradient(outputs["value"]) if baseline == "value" else targets["baseline"]
+    loss = -(targets["return"] - expected) * chosen - targets["entropy_weight"] * _entropy(log_policy)
+    if "value" in outputs:
+        loss += value_weight * ops.square(outputs["value"] - targets["return"])
+    return loss
+
+
+def policy_entropy(outputs: Mapping[str, Any]) -> Any:
+    """H(π) in nats, (B,): log 7 if all columns are equally likely, 0 if one is certain."""
+    return _entropy(ops.log_softmax(outputs["logits"]))
+
+
+def _entropy(log_policy: Any) -> Any:
+    return -ops.sum(ops.exp(log_policy) * log_policy, axis=1)
+
+
 def checked(loss: Loss, core: keras.Model, examples: batching.Examples, recipe: Recipe) -> Loss:
     """A user's loss, which was tried on a few boards; what it raises, then and later, is a UserError.
 
     Raises UserError unless it returns the loss of each board, (B,).
     """
     name = f"loss {getattr(loss, '__qualname__', type(loss).__name__)}"
-    played, batch = heads.played(core), next(batching.in_order(examples, 8))  # not 7, the number of columns
-    given = targets(batch, recipe, heads.has_value(played)), played.predict_on_batch(batch.boards)
-    found = plugins.call(loss, name, *keras.tree.map_structure(ops.convert_to_tensor, given))
-    if np.shape(found) != batch.label.shape:
-        raise UserError(f"{name}: returned shape {np.shape(found)} for {len(batch.label)} boards, not one loss a board")
+    played = heads.played(core)
+    boards, targets, weights = in_order(examples[:8], recipe, heads.has_value(core))  # not 7, the number of columns
+    arrays = keras.tree.map_structure(ops.convert_to_tensor, (targets, played.predict_on_batch(boards)))
+    shape = np.shape(plugins.call(loss, name, *arrays))
+    if shape != weights.shape:
+        raise UserError(f"{name}: returned shape {shape} for {len(weights)} boards, not one loss a board")
     return partial(plugins.call, loss, name)
 
 
-def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:
-    """Targets of a network's outputs: "logits" as probabilities (B, A), and "value" (B,) if it has that head."""
-    policy = batch.visits / batch.visits.sum(axis=1, keepdims=True)
-    vote = np.eye(7, dtype=np.float32)[batch.label]
-    return blended(policy, vote, batch.value, batch.outcome, recipe, with_value)
-
-
-def blended(policy: Any, vote: Any, value: Any, outcome: Any, recipe: Recipe, with_value: bool) -> dict[str, Any]:
-    """Targets from visit shares and vote, (B, A), root value and outcome, (B,), of any array library."""
-    of_visits = {"visits": 1.0, "vote": 0.0, "blend": 0.5}[recipe.targets.target]
-    of_value = {"value": 1.0, "outcome": 0.0}.get(recipe.targets.value_target, 0.5)
-    found = {"logits": of_visits * policy + (1 - of_visits) * vote}
-    return found | ({"value": of_value * value + (1 - of_value) * outcome} if with_value else {})
-
-
-def weights(count: NDArray[Any], recipe: Recipe) -> NDArray[np.float32]:
-    """float32 (B,), not scaled: weights of boards that occurred `count` (B,) times."""
-    return np.power(count, {"equal": 0.0, "root": 0.5, "count": 1.0}[recipe.targets.count_weights], dtype=np.float32)
+def in_order(examples: batching.Examples, recipe: Recipe, with_value: bool) -> streams.Batch:
+    """All these boards as one batch, none of them mirrored."""
+    rows = np.arange(len(examples))
+    columns = streams.columns_of(examples, recipe)
+    return streams.batch_of(columns, rows, np.zeros(len(rows), np.bool_), recipe=recipe, with_value=with_value)
 
 
 def evaluate(
@@ -90,11 +114,13 @@ def evaluate(
     loss, with_value = loss or default_loss(recipe), heads.has_value(model)
     sums = {"loss": 0.0, "top1": 0.0} | ({"value_error": 0.0} if with_value else {})
     # Sums, because the last batch may be smaller.
-    for batch in batching.in_order(examples, EVALUATION_BATCH):
-        wanted, found = targets(batch, recipe, with_value), model.predict_on_batch(batch.boards)
-        sums["top1"] += int((found["logits"].argmax(axis=1) == batch.label).sum())
+    for first in range(0, len(examples), EVALUATION_BATCH):
+        part = examples[first : first + EVALUATION_BATCH]
+        boards, targets, _ = in_order(part, recipe, with_value)
+        outputs = model.predict_on_batch(boards)
+        sums["top1"] += int((outputs["logits"].argmax(axis=1) == part.label).sum())
         if with_value:
-            sums["value_error"] += float(np.square(found["value"] - wanted["value"]).sum(dtype=np.float64))
+            sums["value_error"] += float(np.square(outputs["value"] - targets["value"]).sum(dtype=np.float64))
         # Last, because a user's loss may change what it gets.
-        sums["loss"] += float(ops.convert_to_numpy(loss(wanted, found)).sum(dtype=np.float64))
+        sums["loss"] += float(ops.convert_to_numpy(loss(targets, outputs)).sum(dtype=np.float64))
     return {name: total / len(examples) for name, total in sums.items()}

@@ -76,7 +76,4 @@ class Recipe(Settings):
     interpolate: float = Field(
         0.0, ge=0, lt=1, description="weight interpolation with --init (WiSE-FT): share of the initial weights"
     )
-    dropout: float | None = Field(
-        None, ge=0, lt=1, description="dropout rate of networks with dropout; default: their own"
-    )
     mirror: bool = Field(True, description="mirror each board with probability 1/2")

@@ -22,15 +22,9 @@ class State:
     planned_steps: int
     """Decided once, at the start, so that a resumed run follows the same schedule."""
     step: int = 0
-    evaluations: int = 0
-    lr_factor: float = 1.0
-    lr_lowered_at: int = 0
-    """Evaluation after which a plateau last lowered the learning rate."""
-    best_loss: float = math.inf
-    best_evaluation: int = 0
-    best_step: int = 0
     stopped_early: bool = False
     history: list[dict[str, float]] = field(default_factory=list)
+    """What each evaluation measured."""
 
     @property
     def finished(self) -> bool:
@@ -38,7 +32,19 @@ class State:
         return self.stopped_early or self.step >= self.planned_steps
 
 
-def learning_rate(recipe: Recipe, state: State, step: int) -> float:
+@dataclass(kw_only=True)
+class ValidatedState(State):
+    """Progress of a run whose best network is the one with the smallest loss on validation boards."""
+
+    lr_factor: float = 1.0
+    lr_lowered_at: int = 0
+    """Evaluation after which a plateau last lowered the learning rate."""
+    best_loss: float = math.inf
+    best_evaluation: int = 0
+    best_step: int = 0
+
+
+def learning_rate(recipe: Recipe, state: ValidatedState, step: int) -> float:
     """The learning rate of a step until the next evaluation."""
     if recipe.schedule == "plateau":
         return recipe.lr * state.lr_factor
@@ -51,10 +57,11 @@ def cosine(peak: float, step: int, steps: int) -> float:
     return peak * rising * (1 + math.cos(math.pi * step / steps)) / 2
 
 
-def after_evaluation(recipe: Recipe, state: State) -> None:
+def after_evaluation(recipe: Recipe, state: ValidatedState) -> None:
     """Let the plateau schedule lower the rate or stop the run."""
     if recipe.schedule != "plateau":
         return
-    if state.evaluations - max(state.best_evaluation, state.lr_lowered_at) >= PLATEAU:
-        state.lr_factor, state.lr_lowered_at = state.lr_factor * PLATEAU_FACTOR, state.evaluations
-    state.stopped_early = state.evaluations - state.best_evaluation >= STOP
+    evaluations = len(state.history)
+    if evaluations - max(state.best_evaluation, state.lr_lowered_at) >= PLATEAU:
+        state.lr_factor, state.lr_lowered_at = state.lr_factor * PLATEAU_FACTOR, evaluations
+    state.stopped_early = evaluations - state.best_evaluation >= STOP

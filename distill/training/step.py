@@ -1,11 +1,15 @@
-"""One training step: the compiled model with its loss and optimizer, and what the network has learned after it."""
+"""The model that learns, with its loss and optimizer; `fit`, the one training loop; and what the network has learned.
+
+`train`, self-play and REINFORCE differ in the stream of batches that they give to `fit` (`training/streams.py`).
+"""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -17,13 +21,8 @@ from distill.common import UserError, say_once
 from distill.datasets import batching
 from distill.networks import finding, heads, precision, saved
 from distill.networks.copies import copy_weights
-from distill.training import checkpoint
-from distill.training.losses import Loss, default_loss, targets, weights
-from distill.training.on_device import DeviceSteps
+from distill.training import checkpoint, losses, on_device, streams
 from distill.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from distill.training.policy_gradient import WithOpponents
 
 TIMED_STEPS = 10
 """Steps between two looks at the clock where speed is measured."""
@@ -58,12 +57,19 @@ def initial_network(arch: networks.Architecture, init: str | None, value_head: b
 
 
 class TrainingModel(keras.Model):
-    """A network with the legal mask that minimizes a loss of each board: boards int8 (B, 6, 7) → outputs by name."""
+    """A network with the legal mask that minimizes a loss of each board: boards int8 (B, 6, 7) → outputs by name.
+
+    Attributes:
+      as_played: train the network as it plays: without dropout, and with batch norms that use their moving statistics.
+      entropy: the mean entropy of the policy in the last steps; None: not measured.
+      device_steps: the compiled steps of `on_device`, once there are any.
+    """
 
     recipe: Recipe
-    loss_of_boards: Loss
-    device_steps: DeviceSteps | None = None
-    """How JAX computes steps on an accelerator, many a call; None: Keras computes them one by one."""
+    loss_of_boards: losses.Loss
+    as_played: bool = False
+    entropy: keras.metrics.Mean | None = None
+    device_steps: Callable[..., Any] | None = None
 
     @property
     def core(self) -> keras.Model:
@@ -71,25 +77,27 @@ class TrainingModel(keras.Model):
         (core,) = (layer for layer in self.layers if isinstance(layer, keras.Model))
         return core
 
+    def call(self, boards: Any, training: bool = False, mask: Any = None) -> Any:
+        return super().call(boards, training=training and not self.as_played, mask=mask)
+
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
         """The batch's mean of weight · loss."""
+        if self.entropy is not None:
+            self.entropy.update_state(losses.policy_entropy(y_pred))
         return ops.mean(sample_weight * self.loss_of_boards(y, y_pred))
 
 
-def compiled(core: keras.Model, recipe: Recipe, loss: Loss | None = None) -> TrainingModel:
-    """The network with mask, loss and optimizer, ready for `train_step`."""
+def compiled(core: keras.Model, recipe: Recipe, loss: losses.Loss | None = None) -> TrainingModel:
+    """The network with mask, loss and optimizer, ready for `fit`."""
     played = heads.played(core)
     model = TrainingModel(played.input, played.output, name=played.name)
-    model.recipe, model.loss_of_boards = recipe, loss or default_loss(recipe)
+    model.recipe, model.loss_of_boards = recipe, loss or losses.default_loss(recipe)
     optimizer = _optimizer(recipe)
     # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
     model.compile(optimizer, jit_compile=keras.backend.backend() != "tensorflow")
     optimizer.build(model.trainable_variables)  # now, because the first step would be traced twice otherwise
-    # On a CPU, XLA computes a convolution twenty times slower inside a loop.
-    if keras.backend.backend() == "jax" and precision.on_accelerator():
-        model.device_steps = DeviceSteps(model)
     return model
 
 
@@ -100,8 +108,9 @@ def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
     if recipe.optimizer == "adam":
         return keras.optimizers.Adam(recipe.lr, **average)
     if recipe.optimizer == "muon":
-        own = {"adam_weight_decay": recipe.weight_decay, "exclude_layers": OUTPUT_LAYERS}
-        optimizer = keras.optimizers.Muon(recipe.lr, **own, **decay)
+        optimizer = keras.optimizers.Muon(
+            recipe.lr, adam_weight_decay=recipe.weight_decay, exclude_layers=OUTPUT_LAYERS, **decay
+        )
     elif recipe.optimizer == "sgd":
         optimizer = keras.optimizers.SGD(recipe.lr, global_clipnorm=1.0, **decay)
     else:
@@ -110,67 +119,70 @@ def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
     return optimizer
 
 
-def train_steps(
+def fit(
     model: TrainingModel,
-    picks: Iterator[batching.Pick],
-    examples: batching.Examples,
+    stream: streams.Stream,
     steps: range,
     rate: Callable[[int], float],
-    report: Callable[[int, float], None],
+    report: Callable[[int, float], None] = lambda _number, _mean: None,
     is_over: Callable[[], bool] = lambda: False,
-) -> tuple[int, float]:
-    """Train on the next batches of a table; returns the number of steps taken and their mean loss.
+) -> tuple[int, dict[str, float]]:
+    """Train on the next batches of a stream; returns the number of steps taken, and the means of `loss` and other logs.
 
     Args:
-      picks: the rows of these batches.
       steps: the numbers of the steps, from 0.
       rate: the learning rate by the number of the step.
       report: called after each step, or after many of them, with the number of the last one and the mean loss so far.
-      is_over: asked between two steps, or between two calls of many; True ends the training early.
+      is_over: ends the training early, between two steps, or on an accelerator between two calls.
 
     Raises UserError if the loss becomes NaN or infinite.
     """
-    total = mean = 0.0
-    taken = 0
-    for number, loss in _losses(model, picks, examples, steps, rate, is_over):
-        total += loss
+    taken, means = 0, {"loss": 0.0}
+    sums: defaultdict[str, float] = defaultdict(float)
+    for number, logs in _logs(model, stream, steps, rate, is_over):
         taken = number + 1 - steps.start
-        mean = total / taken
-        require_number(mean, number, model.recipe)
-        report(number, mean)
-    return taken, mean
+        for name, value in logs.items():
+            sums[name] += value
+        means = {name: total / taken for name, total in sums.items()}
+        require_number(means["loss"], number, model.recipe)
+        report(number, means["loss"])
+    return taken, means
 
 
-def _losses(
+def _logs(
     model: TrainingModel,
-    picks: Iterator[batching.Pick],
-    examples: batching.Examples,
+    stream: streams.Stream,
     steps: range,
     rate: Callable[[int], float],
-    is_over: Callable[[], bool] = lambda: False,
-) -> Iterator[tuple[int, float]]:
-    """Take the steps; for each call, one step or many, the number of its last step and the sum of its losses."""
-    device = model.device_steps
-    if device is None:
-        scale = 1 / float(weights(examples.count, model.recipe).mean())
+    is_over: Callable[[], bool],
+) -> Iterator[tuple[int, dict[str, float]]]:
+    """Take the steps; for each call, of one step or many, the number of its last step and the sums of its logs."""
+    if not (isinstance(stream, streams.Table) and stream.on_device):
         for number in steps:
+            batch = next(stream)
             model.optimizer.learning_rate = rate(number)
-            yield number, train_step(model, batching.batch_of(examples, *next(picks)), scale)
+            yield number, train_step(model, batch)
             if is_over():
                 return
         return
-    before: tuple[int, Any] | None = None
-    for first in range(steps.start, steps.stop, device.at_once):
-        numbers = range(first, min(first + device.at_once, steps.stop))
-        total = device.run(examples, [next(picks) for _ in numbers], [rate(number) for number in numbers])
+    running: tuple[int, Any] | None = None
+    for first in range(steps.start, steps.stop, on_device.STEPS):
+        numbers = range(first, min(first + on_device.STEPS, steps.stop))
+        total = on_device.start(model, stream, [rate(number) for number in numbers])
         # `float` waits for a call. So it comes after the start of the next one, and the device is never idle.
-        if before:
-            yield before[0], float(before[1])
-        before = numbers[-1], total
+        if running:
+            yield running[0], {"loss": float(running[1])}
+        running = numbers[-1], total
         if is_over():
             break
-    if before:
-        yield before[0], float(before[1])
+    if running:
+        yield running[0], {"loss": float(running[1])}
+
+
+def train_step(model: TrainingModel, batch: streams.Batch) -> dict[str, float]:
+    """One step; returns the batch's `loss` before it, and what else the model measures."""
+    logs: dict[str, float] = model.train_on_batch(*batch, return_dict=True)
+    return {name: float(value) for name, value in logs.items()}
 
 
 def require_number(loss: float, step: int, recipe: Recipe) -> None:
@@ -180,22 +192,15 @@ def require_number(loss: float, step: int, recipe: Recipe) -> None:
         raise UserError(f"the loss is not a number after step {step}; {again}")
 
 
-def train_step(model: TrainingModel, batch: batching.Batch, scale: float) -> float:
-    """One step; returns the batch's loss before it. `scale` is 1 / mean weight of the table."""
-    wanted = targets(batch, model.recipe, heads.has_value(model))
-    weight = weights(batch.count, model.recipe) * np.float32(scale)
-    return float(model.train_on_batch(batch.boards, wanted, weight, return_dict=True)["loss"])
-
-
 def steps_a_second(model: TrainingModel, examples: batching.Examples, over: Callable[[], bool]) -> float:
-    """The speed of training steps, measured until `over()`; the model is left as it was."""
+    """The speed of training steps on a table, measured until `over()`; the model is left as it was."""
     before, recipe = checkpoint.snapshot(model), model.recipe
-    picks = batching.picks(len(examples), recipe.batch_size, seed=recipe.seed)
-    at_once = model.device_steps.at_once if model.device_steps else TIMED_STEPS
+    stream = streams.table(model, examples, batching.picks(len(examples), recipe.batch_size, seed=recipe.seed))
+    at_once = on_device.STEPS if stream.on_device else TIMED_STEPS
 
     def work() -> None:
         # Whatever the losses are: at the full rate, which training reaches slowly, they may become NaN.
-        for _ in _losses(model, picks, examples, range(at_once), lambda _: recipe.lr):
+        for _ in _logs(model, stream, range(at_once), lambda _: recipe.lr, lambda: False):
             pass
 
     work()  # the first step compiles, the next ones fetch memory
@@ -209,7 +214,7 @@ def steps_a_second(model: TrainingModel, examples: batching.Examples, over: Call
 
 
 def copy_learned(
-    model: TrainingModel | WithOpponents,
+    model: TrainingModel,
     core: keras.Model,
     initial: Sequence[NDArray[np.float32]] = (),
     interpolate: float = 0,

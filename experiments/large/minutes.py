@@ -334,7 +334,7 @@ def learner(
 def flags() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seconds", type=float, default=300, help="length of the run, with imports and compiling")
-    parser.add_argument("--arch", default="pillar-lines", help="network of distill.networks with a value head")
+    parser.add_argument("--arch", default="pillar", help="network of distill.networks with a value head")
     parser.add_argument("--arch-set", nargs="*", default=[], metavar="NAME=N", help="its whole-number arguments")
     parser.add_argument("--graded", type=Path, help=".npz of graded boards, written by boards.py --graded")
     parser.add_argument("--lanes", type=int, default=1 << 15, help="games in lock step")

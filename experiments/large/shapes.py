@@ -1,7 +1,7 @@
-"""Larger networks that see what `pillar-lines` sees: wider and deeper convolutions, or attention between cells.
+"""Larger networks that see what `pillar` sees: wider and deeper convolutions, or attention between cells.
 
     name              its trunk
-    lines-FxB         `pillar-lines` with F features of each orientation and B residual blocks
+    lines-FxB         `pillar` with F features of each orientation and B residual blocks
     pooled-FxB        the same, each block also told the mean of its features over the board (KataGo's global pooling)
     attention-DxB     B blocks of attention between the 42 cells of D features, each head with a learned bias for every
                       relation of two cells (rows apart, columns apart), as in Leela's networks
@@ -26,8 +26,7 @@ from keras import layers, ops
 from distill import networks
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.networks import heads
-from distill.networks.pillar import MirrorConv, mirrored, swap_halves
-from distill.networks.pillar_lines import Lines
+from distill.networks.pillar import Lines, MirrorConv, mirrored, swap_halves
 
 HEADS, HIDDEN, COLUMN_FEATURES = 8, 256, 32
 SHIPPED = {"lines-64x6": "pillar-large"}

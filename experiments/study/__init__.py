@@ -13,5 +13,5 @@ Candidate = Literal[
     "looped-2", "looped-4", "line-objects", "early-dense", "narrow-deep", "column-mixer", "column-attention", "experts",
     "wide-lines",
 ]  # fmt: skip
-"""Networks that are compared with `pillar-lines` at equal time: `candidates.py`."""
+"""Networks that are compared with `pillar` at equal time: `candidates.py`."""
 CANDIDATES: tuple[Candidate, ...] = get_args(Candidate)

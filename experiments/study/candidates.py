@@ -1,4 +1,4 @@
-"""Candidates beside `pillar-lines`, each with as many parameters, and one idea what to do with them (`student.toml`).
+"""Candidates beside `pillar`, each with as many parameters, and one idea what to do with them (`student.toml`).
 
     name               its idea                                                       parameters with value head
     looped-2           depth for no parameters: the blocks are gone through twice                         192,424
@@ -10,7 +10,7 @@
     column-mixer       the columns, which were apart, see each other twice before the read-out            192,040
     column-attention   the same by attention, once                                                        192,352
     experts            three hidden layers, mixed by the number of stones                                 191,384
-    wide-lines         not a candidate: `pillar-lines` twice as wide, what so many would gain          745,160
+    wide-lines         not a candidate: `pillar` twice as wide, what so many would gain          745,160
 
 All see the planes of `Lines` and answer a mirrored board with mirrored logits, for any weights.
 
@@ -29,8 +29,7 @@ from keras import layers, ops
 
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.networks import heads
-from distill.networks.pillar import BLOCKS, FEATURES, MirrorConv, mirrored, read_out, swap_halves, trunk
-from distill.networks.pillar_lines import Lines
+from distill.networks.pillar import BLOCKS, FEATURES, Lines, MirrorConv, mirrored, read_out, swap_halves, trunk
 
 NARROW = 24
 WIDE = 2 * FEATURES

@@ -28,8 +28,7 @@ from keras import layers, ops
 from distill import networks
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.networks import heads, transformer
-from distill.networks.pillar import BLOCKS, FEATURES, HIDDEN, mirrored, read_out, swap_halves, trunk
-from distill.networks.pillar_lines import line_kernels
+from distill.networks.pillar import BLOCKS, FEATURES, HIDDEN, line_kernels, mirrored, read_out, swap_halves, trunk
 from experiments.study import CANDIDATES, SHAPES, candidates
 
 POOLED_HIDDEN = 811
@@ -91,7 +90,7 @@ def _shared(x: Any) -> tuple[Any, Any]:
 class Threats(layers.Layer):
     """planes (B, 6, 7, 2) → (B, 6, 7, 2): 1 on an empty cell where a stone of that side would complete four.
 
-    The first step to `pillar-lines`; no weights.
+    The first step to `pillar`; no weights.
     """
 
     def call(self, planes: Any) -> Any:

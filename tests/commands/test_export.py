@@ -70,7 +70,7 @@ def test_the_card_says_what_the_model_is(exported):
     text = (exported / "saved_model" / "README.md").read_text()
     for line in (
         f"# Connect 4 network `{exported.name}`",
-        "Architecture `pillar-lines`, 192,424 parameters. Written at commit",
+        "Architecture `pillar`, 192,424 parameters. Written at commit",
         f"| `model.onnx` | ONNX | {finding.size(exported / 'saved_model' / 'model.onnx')} |",
         '"learning.targets.value_target": "blend",',
         "`value` float32",
@@ -81,7 +81,7 @@ def test_the_card_says_what_the_model_is(exported):
         assert line in text
     assert ": null" not in text  # settings that were not used
     found = {player.name: player.note for player in Opponents([exported.parent], 1000, 1).catalogue().players}
-    assert found[exported.name] == "pillar-lines, 192,424 parameters"
+    assert found[exported.name] == "pillar, 192,424 parameters"
     assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 121
 
 

@@ -17,7 +17,8 @@ from distill import networks, reinforce
 from distill.common import run_folder
 from distill.exporters import publish
 from distill.networks import finding, saved
-from distill.training import checkpoint, history, policy_gradient
+from distill.policy_gradient import run as policy_gradient
+from distill.training import checkpoint, history
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
@@ -62,14 +63,14 @@ def test_a_run_starts_from_the_given_network(run, tmp_path, monkeypatch, eagerly
     monkeypatch.setattr(history, "write", lambda *_, **__: None)
     monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)
     out = tmp_path / "more"
-    given = ["--preset", "smoke", "--steps", "1", "--eval-games", "2", "--final-games", "2"]
-    assert reinforce.main([*given, "--init", str(run), "--lr", "1e-9", "--entropy", "0", "0", "--out", str(out)]) == 0
+    words = ["--preset", "smoke", "--steps", "1", "--eval-games", "2", "--final-games", "2"]
+    assert reinforce.main([*words, "--init", str(run), "--lr", "1e-9", "--entropy", "0", "0", "--out", str(out)]) == 0
     begun, ended = (saved.load_core(folder / finding.BEST).get_weights() for folder in (run, out))
     for before, after in zip(begun, ended, strict=True):
         np.testing.assert_allclose(before, after, atol=1e-7)
     # A restart from other weights.
     saved.save_network(networks.build("pillar"), tmp_path / "other.keras")
-    again = [*given, "--init", str(tmp_path / "other.keras"), "--out", str(out), "--baseline", "mean"]
+    again = [*words, "--init", str(tmp_path / "other.keras"), "--out", str(out), "--baseline", "mean"]
     assert reinforce.main(again) == 1
     assert reinforce.main([*again, "--restart"]) == 0
     assert run_folder.read(out).settings["init"] == str(tmp_path / "other.keras")

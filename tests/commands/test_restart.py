@@ -143,7 +143,7 @@ def test_a_restart_does_not_delete_the_network_it_begins_from(name, given, tmp_p
     shutil.copy(pillar / "best.keras", out)
     (tmp_path / "alias").symlink_to(out)
     before = state(out)
-    arch = ["--arch", "pillar-lines", "--value-target", "blend"] if name == "train" else []
+    arch = ["--arch", "pillar", "--value-target", "blend"] if name == "train" else []
     for init in (out, tmp_path / "alias" / "best.keras"):
         assert main(*command(name, given, out, "--init", str(init), *arch, "--restart")) == 1
         one_line(capsys, "--restart would delete the initial network")

@@ -42,8 +42,8 @@ def trained(small_shapes, nothing_ships_here, checked_here, games, tmp_path_fact
 
 
 def arguments(games, out, *more: str) -> list[str]:
-    given = ["--preset", "smoke", "--arch", "cnn", "--data", str(games), "--out", str(out)]
-    return [*given, "--prepared", str(out.parent / "prepared"), "--value-target", "blend", "--exclude", *more]
+    words = ["--preset", "smoke", "--arch", "cnn", "--data", str(games), "--out", str(out)]
+    return [*words, "--prepared", str(out.parent / "prepared"), "--value-target", "blend", "--exclude", *more]
 
 
 def test_a_run_leaves_every_file_it_promises(trained):
@@ -83,7 +83,7 @@ PLAYED = {"seed": 5, "shard_games": 10, "opening_moves": [0, 2]}
 
 
 @pytest.mark.parametrize(
-    "made",
+    "teachings",
     [
         [TEACHER | {"votes": 1}],
         [TEACHER | {"simulations": 1000}],
@@ -93,21 +93,21 @@ PLAYED = {"seed": 5, "shard_games": 10, "opening_moves": [0, 2]}
         [TEACHER | PLAYED, TEACHER | {"votes": 1}],
     ],
 )
-def test_the_shipped_rows_are_for_labels_of_their_teacher_alone(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(provenance, "shipped", lambda _name: own if own.exists() else None)
-    own = tmp_path / "validation"
-    others, teachers = [tmp_path / f"games-{number}" for number in range(len(made))], tmp_path / "teacher"
-    for folder, identity in zip([*others, teachers], [*made, TEACHER | PLAYED], strict=True):
+def test_the_shipped_rows_are_for_labels_of_their_teacher_alone(teachings, tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "shipped", lambda _name: shipped if shipped.exists() else None)
+    shipped = tmp_path / "validation"
+    others, teachers = [tmp_path / f"games-{number}" for number in range(len(teachings))], tmp_path / "teacher"
+    for folder, identity in zip([*others, teachers], [*teachings, TEACHER | PLAYED], strict=True):
         write_games(folder, make_games(20, seed=1), identity=identity)
     assert validation.validation_rows([teachers], 0.5)[0] == f"the validation split of {teachers}", "nothing is shipped"
     few = make_games(3, seed=9)
-    write_games(own, few, identity=TEACHER)
+    write_games(shipped, few, identity=TEACHER)
     source, rows = validation.validation_rows(others, 0.5)
     assert source == f"the validation split of {', '.join(map(str, others))}"
     assert len(rows) > len(few)
     source, rows = validation.validation_rows([teachers], 0.5)
     assert (source, len(rows)) == ("data/reference/validation", len(few))
-    assert validation.validation_rows([own], 0.5)[0] == f"the validation split of {own}", "it was trained on"
+    assert validation.validation_rows([shipped], 0.5)[0] == f"the validation split of {shipped}", "it was trained on"
 
 
 def test_a_finished_run_says_which_tables_it_is_of_and_what_is_missing(trained, games, tmp_path, capsys):
@@ -145,8 +145,8 @@ def test_a_killed_run_resumes(trained, games, tmp_path, monkeypatch):
     with said.open("w") as file:
         command = [*small_command("train"), *arguments(games, cut)]
         kill_once(cut / "checkpoint.npz", command, stdout=file, stderr=file, env=quiet_by_itself())
-    ours = ("loading Keras", "compiling the training step")
-    others = [line for line in said.read_text().splitlines() if not line.startswith(ours)]
+    expected = ("loading Keras", "compiling the training step")
+    others = [line for line in said.read_text().splitlines() if not line.startswith(expected)]
     assert [line for line in others if " boards · " not in line and " tables of " not in line] == []
     assert run_folder.result_of(cut) == {}
     assert train.main(arguments(games, cut)) == 0
@@ -157,16 +157,16 @@ def test_init_gives_the_initial_weights_and_restart_starts_from_scratch(
     trained, games, tmp_path, capsys, monkeypatch, eagerly
 ):
     monkeypatch.setattr(history, "write", lambda *_: None)
-    given = saved.load_core(trained / BEST).trainable_variables
+    initial = saved.load_core(trained / BEST).trainable_variables
     out, tiny_steps = tmp_path / "same", ("--steps", "1", "--no-export", "--lr", "1e-12")
     assert train.main(arguments(games, out, *tiny_steps, "--init", str(trained))) == 0
     begun = saved.load_core(out / LAST).trainable_variables
-    assert all(np.allclose(a, b, atol=1e-8) for a, b in zip(given, begun, strict=True))
+    assert all(np.allclose(a, b, atol=1e-8) for a, b in zip(initial, begun, strict=True))
     assert train.main(arguments(games, out, *tiny_steps)) == 1
     assert "(init " in capsys.readouterr().err
     assert train.main(arguments(games, out, *tiny_steps, "--restart")) == 0
     restarted = saved.load_core(out / LAST).trainable_variables
-    assert not all(np.allclose(a, b, atol=1e-3) for a, b in zip(given, restarted, strict=True))
+    assert not all(np.allclose(a, b, atol=1e-3) for a, b in zip(initial, restarted, strict=True))
 
 
 @pytest.mark.parametrize(

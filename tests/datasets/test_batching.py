@@ -1,34 +1,40 @@
-"""Prepared tables in memory and the batches made of them.
+"""Prepared tables in memory (`datasets/batching.py`) and the batches made of them (`training/streams.py`). Properties:
 
 - a table is loaded in the types promised, only from a finished folder and only when undamaged
 - an epoch is a function of (seed, epoch); every row once; the leftover rows are dropped
 - an epoch of some rows has each of them once, and can continue from any of its batches
 - a mirrored row is the same example seen in the mirror: board, visits and label; about half are
 - fewer rows than a batch make one batch; an empty table is refused in one line
-- `in_order` gives every row once, unmirrored, the last batch shorter
 - `seen` knows a training board in both orientations and no other board (`test_packed`: a key has one board)
 """
 
-from collections.abc import Iterator
 from itertools import islice
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers import make_games, write_games
 
 from distill.common import DataError
+from distill.common.settings import build
 from distill.datasets import batching, canonical, preparation
-from distill.datasets.batching import Batch, Examples
+from distill.datasets.batching import Examples
 from distill.datasets.validation import seen
 from distill.game import encoding, rules
 from distill.games import schema
 from distill.games.schema import TRAINING, VALIDATION
+from distill.training import streams
+from distill.training.recipe import Recipe
+
+MODEL: Any = SimpleNamespace(recipe=build(Recipe, {"value_target": "value"}), output={"value": None})
+VOTE = build(Recipe, {"target": "vote"})
 
 
-def batches(examples: Examples, size: int, *, seed: int, mirror: bool = True, step: int = 0) -> Iterator[Batch]:
-    """The batches of `picks`, as the training loop makes them."""
-    for rows, mirrored in batching.picks(len(examples), size, seed=seed, mirror=mirror, step=step):
-        yield batching.batch_of(examples, rows, mirrored)
+def batches(examples: Examples, size: int, *, seed: int, mirror: bool = True, step: int = 0) -> streams.Table:
+    """The batches of `picks`, as training makes them."""
+    picks = batching.picks(len(examples), size, seed=seed, mirror=mirror, step=step)
+    return streams.table(MODEL, examples, picks, on_device=False)
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +62,12 @@ def test_a_table_and_its_batches_have_the_types_promised(prepared, examples):
     }
     assert {len(array) for array in vars(examples).values()} == {len(examples)}
     assert len(examples) > len(batching.load(prepared, VALIDATION)) > 0
-    batch = next(batches(examples, 32, seed=0))
-    assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items()} == {
+    batch = joined([next(batches(examples, 32, seed=0))])
+    assert {name: (array.dtype.name, array.shape) for name, array in batch.items()} == {
         "boards": ("int8", (32, 6, 7)),
-        "visits": ("float32", (32, 7)),
-        "label": ("int32", (32,)),
+        "logits": ("float32", (32, 7)),
         "value": ("float32", (32,)),
-        "outcome": ("float32", (32,)),
-        "count": ("float32", (32,)),
+        "weight": ("float32", (32,)),
     }
 
 
@@ -90,8 +94,9 @@ def test_a_table_that_is_replaced_after_it_was_prepared_is_refused(tmp_path, pre
         batching.load(tmp_path, TRAINING)
 
 
-def joined(batches: list[Batch]) -> dict[str, np.ndarray]:
-    return {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in vars(batches[0])}
+def joined(batches: list[streams.Batch]) -> dict[str, np.ndarray]:
+    parts = [{"boards": boards, **targets, "weight": weight} for boards, targets, weight in batches]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def test_an_epoch_is_a_function_of_seed_and_epoch(examples):
@@ -112,15 +117,15 @@ def test_every_row_appears_once_and_any_batch_is_a_beginning(examples):
     size = len(examples) // 3 - 1
     assert batching.batches_an_epoch(len(examples), size) == 3
     expected = list(islice(batches(examples, size, seed=3), 7))
-    assert {len(batch.label) for batch in expected} == {size}, "the leftover rows are dropped"
+    assert {len(weight) for _, _, weight in expected} == {size}, "the leftover rows are dropped"
     keys = keys_of(joined(expected[:3])["boards"])
     assert len(set(keys)) == 3 * size
     assert set(keys) <= set(canonical.board_keys(examples.current, examples.mask).tolist())
-    assert keys_of(expected[0].boards) != keys_of(expected[3].boards)
+    assert keys_of(expected[0][0]) != keys_of(expected[3][0])
     for step in range(7):
         left = list(islice(batches(examples, size, seed=3, step=step), 7 - step))
         np.testing.assert_array_equal(joined(left)["boards"], joined(expected[step:])["boards"])
-    assert len(next(batches(examples, 10**9, seed=0)).label) == len(examples), "fewer rows than a batch are one"
+    assert len(next(batches(examples, 10**9, seed=0))[0]) == len(examples), "fewer rows than a batch are one"
     with pytest.raises(DataError, match="the table is empty"):
         next(batches(examples[:0], 32, seed=0))
 
@@ -138,25 +143,22 @@ def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples):
     np.testing.assert_array_equal(np.where(flipped, rules.mirror_bits(current), current), examples.current[rows])
     own_mirror = rules.mirror_bits(examples.mask[rows]) == examples.mask[rows]
     kept, mirrored = ~flipped & ~own_mirror, flipped & ~own_mirror
-    np.testing.assert_array_equal(arrays["visits"][kept], examples.visits[rows][kept])
-    np.testing.assert_array_equal(arrays["visits"][mirrored], examples.visits[rows][mirrored][:, ::-1])
-    np.testing.assert_array_equal(arrays["label"][kept], examples.label[rows][kept])
-    np.testing.assert_array_equal(arrays["label"][mirrored], 6 - examples.label[rows][mirrored])
-    for name in ("value", "outcome", "count"):
-        np.testing.assert_array_equal(arrays[name], getattr(examples, name)[rows])
+    policy = (examples.visits / examples.visits.sum(1, keepdims=True))[rows]
+    np.testing.assert_allclose(arrays["logits"][kept], policy[kept], rtol=1e-6)
+    np.testing.assert_allclose(arrays["logits"][mirrored], policy[mirrored][:, ::-1], rtol=1e-6)
+    np.testing.assert_array_equal(arrays["value"], examples.value[rows])
+    votes, _ = streams.batch_of(streams.columns_of(examples, VOTE), rows, flipped, recipe=VOTE, with_value=False)[1:]
+    np.testing.assert_array_equal(
+        votes["logits"].argmax(1), np.where(flipped, 6 - examples.label[rows], examples.label[rows])
+    )
     # Five standard deviations of a fair coin.
     assert abs(flipped[~own_mirror].mean() - 0.5) < 2.5 / np.sqrt((~own_mirror).sum())
 
 
-def test_in_order_gives_every_row_as_stored(examples):
-    in_order = list(batching.in_order(examples, 100))
-    assert [len(batch.label) for batch in in_order[:-1]] == [100] * (len(in_order) - 1)
-    arrays = joined(in_order)
-    np.testing.assert_array_equal(arrays["boards"], encoding.boards(examples.current, examples.mask))
-    np.testing.assert_array_equal(arrays["visits"], examples.visits)
-    np.testing.assert_array_equal(arrays["label"], examples.label)
-    unturned = joined(list(islice(batches(examples, 1, seed=0, mirror=False), len(examples))))["boards"]
-    assert {board.tobytes() for board in unturned} == {board.tobytes() for board in arrays["boards"]}
+def test_without_mirroring_a_batch_has_the_boards_of_the_table(examples):
+    boards = joined(list(islice(batches(examples, 1, seed=0, mirror=False), len(examples))))["boards"]
+    expected = encoding.boards(examples.current, examples.mask)
+    assert {board.tobytes() for board in boards} == {board.tobytes() for board in expected}
 
 
 def test_seen_knows_training_boards_in_both_orientations_and_no_other(prepared, examples):

@@ -32,12 +32,11 @@ def test_the_replay_merges_as_prepare_does(three_runs, tmp_path):
     merged = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     prepared = preparation.prepare(three_runs, tmp_path, validation_fraction=1e-9, exclude=())
     expected = batching.load(prepared.folder, schema.TRAINING)
-    places = {name: np.argsort(canonical.board_keys(each.current, each.mask)) for name, each in
-              (("merged", merged), ("expected", expected))}  # fmt: skip
+    order, expected_order = (np.argsort(canonical.board_keys(t.current, t.mask)) for t in (merged, expected))
     assert len(merged) == len(expected)
     for name in ("current", "mask", "visits", "count", "value", "outcome"):
-        ours, theirs = getattr(merged, name)[places["merged"]], getattr(expected, name)[places["expected"]]
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6 if name in ("value", "outcome") else 0)
+        column, other = getattr(merged, name)[order], getattr(expected, name)[expected_order]
+        np.testing.assert_allclose(column, other, rtol=0, atol=1e-6 if name in ("value", "outcome") else 0)
     assert merged.count.max() > 1
     assert (merged.visits[np.arange(len(merged)), merged.label] == merged.visits.max(1)).all()
 

@@ -19,7 +19,7 @@ import pytest
 
 from distill.game.rules import FULL_BOARD, Position, are_over, canonicalise, legal_columns, next_position
 from distill.mcts.settings import PuctSettings
-from distill.networks import pillar_lines
+from distill.networks import pillar
 
 jax = pytest.importorskip("jax", reason="the extra jax is not installed")
 if jax:
@@ -142,6 +142,6 @@ def test_a_tiny_run_lowers_its_loss_and_leaves_a_network(tmp_path):
     record = json.loads((tmp_path / "run.json").read_text())
     assert record["platform"] == "cpu"
     assert record["last"]["steps"] == int(rows[-1]["steps"])
-    assert pillar_lines.Lines  # its import registers the layers
+    assert pillar.Lines  # its import registers the layers
     network = keras.models.load_model(tmp_path / "network.keras", compile=False)
     assert all(np.isfinite(weight).all() for weight in network.get_weights())

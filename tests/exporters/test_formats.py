@@ -68,7 +68,7 @@ def test_every_exported_file_holds_version_commit_and_network(exported):
     facts = json.loads((folder / "1" / "assets.extra" / "export.json").read_text())
     assert facts["distill_version"] == distill.__version__
     assert facts["commit"] == provenance.commit()
-    assert (facts["network"], facts["arch"], facts["seed"]) == ("pillar", "pillar-lines", 0)
+    assert (facts["network"], facts["arch"], facts["seed"]) == ("pillar", "pillar", 0)
     assert (facts["parameters"], facts["value_head"]) == (192_424, True)
     assert facts["network_sha256"] == file_hash(exported / "best.keras")
     beside = json.loads((folder / "export.json").read_text())

@@ -67,11 +67,11 @@ class Unregistered(layers.Layer):
 def head(value_head, x=lambda planes: planes, initializer="glorot_uniform", value=0.0):
     planes = keras.Input((6, 7, 2))
     features = layers.Flatten()(x(planes))
-    found = {"logits": layers.Dense(7, kernel_initializer=initializer)(features)}
+    outputs = {"logits": layers.Dense(7, kernel_initializer=initializer)(features)}
     if value_head:
         unit = layers.Dense(1, None if value else "tanh", bias_initializer=keras.initializers.Constant(value))(features)
-        found["value"] = layers.Reshape(())(unit)
-    return keras.Model(planes, found)
+        outputs["value"] = layers.Reshape(())(unit)
+    return keras.Model(planes, outputs)
 
 def unregistered(value_head):
     return head(value_head, Unregistered())
@@ -116,15 +116,15 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     assert "license: unknown\n" in card
     assert "without a solver" not in card, "the card does not know whose labels it had"
     board = np.zeros((6, 7), np.int8)
-    found = distill.load_pretrained(folder)(board)
+    answer = distill.load_pretrained(folder)(board)
     core = saved.load_core(folder / "best.keras")
     assert networks.arch_of(core) == "my_nets:build"
     half = copy(core, "bfloat16")
     assert {layer.compute_dtype for layer in half.layers if layer.weights} == {"bfloat16"}
     assert all(np.array_equal(a, b) for a, b in zip(core.get_weights(), half.get_weights(), strict=True))
-    np.testing.assert_allclose(saved.predict_with(core)(board)["policy"], found["policy"], atol=1e-5)
+    np.testing.assert_allclose(saved.predict_with(core)(board)["policy"], answer["policy"], atol=1e-5)
     positions = np.zeros(3, np.uint64), np.zeros(3, np.uint64)
-    assert NetworkEvaluator(core)(*positions)[1] == pytest.approx(float(found["value"]), abs=1e-4)
+    assert NetworkEvaluator(core)(*positions)[1] == pytest.approx(float(answer["value"]), abs=1e-4)
     (here / "my_nets.py").write_text(MODULE + "\n")
     with pytest.raises(UserError, match=r"my_nets\.py: changed after this process imported it"):
         distill.train_network("my_nets:build", data=["games"], out="models/other", **settings)

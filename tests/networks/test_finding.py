@@ -17,10 +17,10 @@ from helpers import REFERENCE
 
 import distill
 from distill import evaluate, export, selfplay, train
-from distill.alphazero.settings import ReinforceConfig
 from distill.common import UserError, cli
 from distill.networks import finding
 from distill.players import names, player
+from distill.policy_gradient.settings import ReinforceConfig
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_name_goes_before_what_lies_in_the_working_directory(kind, here, capsy
     ):  # as it was written
         assert finding.find(config.init) == Path("pillar")
     written = cli.parse(export.ExportConfig, ["./pillar", "pillar"]).models
-    assert [finding.find(each) for each in written] == [Path("pillar"), REFERENCE / "pillar"]
+    assert [finding.find(word) for word in written] == [Path("pillar"), REFERENCE / "pillar"]
     if kind == "run":
         assert finding.network_file("./pillar") == finding.network_file(Path("./pillar")) == Path("pillar/best.keras")
         with pytest.raises(UserError, match=r"^pillar/best\.keras: not a readable Keras model"):

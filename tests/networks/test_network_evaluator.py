@@ -26,9 +26,9 @@ def test_results_are_the_networks_in_any_batch():
     core = tiny()
     current, mask = positions(150)
     expected = saved.predict_with(core)(encoding.boards(current, mask))
-    for given in (NetworkEvaluator(core), NetworkEvaluator(core, most=3)):
+    for evaluate in (NetworkEvaluator(core), NetworkEvaluator(core, most=3)):
         for count in (1, 8, 9, 33, 64, 65, 150):
-            logits, value = given(current[:count], mask[:count])
+            logits, value = evaluate(current[:count], mask[:count])
             legal = rules.legal_mask(mask[:count])
             np.testing.assert_allclose(logits[legal], expected["logits"][:count][legal], atol=1e-5)
             np.testing.assert_allclose(value, expected["value"][:count], atol=1e-6)
@@ -37,16 +37,16 @@ def test_results_are_the_networks_in_any_batch():
 @pytest.mark.parametrize("arch", [*networks.ARCHS, "pillar in bfloat16"])
 def test_a_result_does_not_depend_on_its_batch(arch):
     if arch.startswith("pillar in"):
-        given = NetworkEvaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), "bfloat16")
+        evaluate = NetworkEvaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), "bfloat16")
     else:
         core, rng = networks.build(arch, True), np.random.default_rng(0)
         core.set_weights([rng.normal(0, 0.05, weight.shape) for weight in core.get_weights()])  # none of them zeros
-        given = NetworkEvaluator(core)
+        evaluate = NetworkEvaluator(core)
     current, mask = positions(256)
-    logits, value = given(current, mask)
+    logits, value = evaluate(current, mask)
     for number in (1, 5, 12, 30, 60, 110, 190, 256):
         chosen = np.random.default_rng(number).choice(256, number, replace=False)
-        again = given(current[chosen], mask[chosen])
+        again = evaluate(current[chosen], mask[chosen])
         np.testing.assert_array_equal(again[0], logits[chosen])
         np.testing.assert_array_equal(again[1], value[chosen])
 
@@ -63,12 +63,12 @@ def test_bfloat16_gives_nearly_the_same_and_the_read_out_stays_float32():
 def test_the_evaluator_keeps_its_weights_until_it_takes_others():
     one, other = tiny(), tiny()
     current, mask = positions(5)
-    given = NetworkEvaluator(one)
-    before = given(current, mask)[1]
+    evaluate = NetworkEvaluator(one)
+    before = evaluate(current, mask)[1]
     expected = NetworkEvaluator(other)(current, mask)[1]
     name = weights_hash(one)
     one.set_weights(other.get_weights())
     assert weights_hash(one) == weights_hash(other) != name
-    assert np.array_equal(given(current, mask)[1], before)
-    given.take_weights(one)
-    assert np.array_equal(given(current, mask)[1], expected)
+    assert np.array_equal(evaluate(current, mask)[1], before)
+    evaluate.take_weights(one)
+    assert np.array_equal(evaluate(current, mask)[1], expected)

@@ -2,12 +2,12 @@
 
 - each has the parameter count of its source, with and without a value head, and is the same rebuilt from its config;
 - raw logits (B, 7), value (B,) inside [-1, 1]; one layer name, one layer;
-- `pillar` and `pillar-lines` answer a mirrored board with the mirrored logits and the same value, trained or not, and
+- `pillar` and `pillar-plain` answer a mirrored board with the mirrored logits and the same value, trained or not, and
   are no larger than the CNN;
 - same seed, same weights;
 - the served network never plays a full column, breaks ties towards the centre and then the lower column, and has
   no move on a full board; its value is inside [-1, 1] whatever rounds it;
-- planes and tokens made inside the graph equal those that `encoding` makes in NumPy; the planes of `pillar-lines` are
+- planes and tokens made inside the graph equal those that `encoding` makes in NumPy; the planes of `pillar` are
   what the rules say.
 """
 
@@ -30,10 +30,10 @@ from network_helpers import (
 from distill import networks
 from distill.common import UserError
 from distill.game import encoding, rules
-from distill.networks import heads, pillar_lines, saved
+from distill.networks import heads, pillar, saved
 
 PARAMETERS = {
-    "pillar": 182_087, "pillar-lines": 184_103, "pillar-large": 1_171_399, "cnn": 192_505,
+    "pillar-plain": 182_087, "pillar": 184_103, "pillar-large": 1_171_399, "cnn": 192_505,
     "transformer": 137_351, "mk4": 323_527, "resnet": 470_216,
 }  # fmt: skip
 """As published (all three of `pillar` are our own), counted by Keras, moving statistics of batch norm included."""
@@ -64,15 +64,15 @@ def test_every_network_can_have_a_value_head_and_is_the_same_rebuilt_from_its_co
     assert not same(weights[0], weights[2])
     twin = keras.Model.from_config(core.get_config())
     twin.set_weights(core.get_weights())
-    expected, found = (arrays(heads.played(each)(played_boards(5))) for each in (core, twin))
+    expected, outputs = (arrays(heads.played(network)(played_boards(5))) for network in (core, twin))
     assert {name: array.shape for name, array in expected.items()} == {"logits": (5, 7), "value": (5,)}
     assert np.all(np.abs(expected["value"]) < 1)
     assert len(set(expected["value"])) > 1
     for name in expected:
-        np.testing.assert_array_equal(expected[name], found[name])
+        np.testing.assert_array_equal(expected[name], outputs[name])
 
 
-@pytest.mark.parametrize("arch", ["pillar", "pillar-lines", "pillar-large"])
+@pytest.mark.parametrize("arch", ["pillar-plain", "pillar", "pillar-large"])
 def test_our_own_networks_answer_a_mirrored_board_with_mirrored_logits(arch):
     core = with_random_weights(networks.build(arch, value_head=True))
     boards = played_boards(64)
@@ -117,9 +117,9 @@ def test_a_full_column_is_not_played_and_a_full_board_has_no_move():
 )
 def test_what_the_graph_sees_is_the_encoding(arch, encoded, dtype):
     boards = played_boards(30)
-    found = keras.ops.convert_to_numpy(heads.encode(networks.build(arch), boards))
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found, encoded(boards))
+    inputs = keras.ops.convert_to_numpy(heads.encode(networks.build(arch), boards))
+    assert inputs.dtype == dtype
+    np.testing.assert_array_equal(inputs, encoded(boards))
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -133,11 +133,11 @@ def test_lines_are_what_the_rules_say_of_every_cell(precision):
     ]
     assert len(lines) == 69
     planes = np.stack([boards == 1, boards == -1], axis=-1).astype(np.float32)
-    found = keras.ops.convert_to_numpy(keras.ops.cast(pillar_lines.Lines(dtype=precision)(planes), "float32"))
-    assert found.shape == (60, 6, 7, 9)
-    np.testing.assert_array_equal(found[..., :2], planes)
+    lines = keras.ops.convert_to_numpy(keras.ops.cast(pillar.Lines(dtype=precision)(planes), "float32"))
+    assert lines.shape == (60, 6, 7, 9)
+    np.testing.assert_array_equal(lines[..., :2], planes)
     current, mask = encoding.bitboards(boards)
-    for board, seen, *sides in zip(boards, found, current, current ^ mask, strict=True):
+    for board, seen, *sides in zip(boards, lines, current, current ^ mask, strict=True):
         second = np.count_nonzero(board) % 2
         assert (seen[..., 4] == second).all()
         for row, column in itertools.product(range(6), range(7)):
@@ -150,13 +150,13 @@ def test_lines_are_what_the_rules_say_of_every_cell(precision):
             through = [
                 line for line in lines if (row, column) in line and (line == vertical or line[1][1] != line[0][1])
             ]
-            for side, (sign, own) in enumerate(zip((1, -1), sides, strict=True)):
+            for side, (sign, stones) in enumerate(zip((1, -1), sides, strict=True)):
                 cell = 1 << (7 * column + 5 - row)
-                assert seen[row, column, 5 + side] == (empty and bool(rules.has_four(int(own) | cell)))
+                assert seen[row, column, 5 + side] == (empty and bool(rules.has_four(int(stones) | cell)))
                 held = [[board[other] * sign for other in line if other != (row, column)] for line in through]
                 open_lines = sum(sum(stones) >= 2 and min(stones) >= 0 for stones in held)
                 assert seen[row, column, 7 + side] == (open_lines / 4 if empty else 0)
-    assert found.any(axis=(0, 1, 2)).all(), "every plane was 1 somewhere"
+    assert lines.any(axis=(0, 1, 2)).all(), "every plane was 1 somewhere"
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,10 @@ def test_what_is_no_board_is_refused_and_what_the_examples_hold_is_not(onnx_runt
         with pytest.raises(ValueError, match=line):
             network(wrong)
     for example in json.loads((REFERENCE / "cnn" / "saved_model" / "examples.json").read_text()):
-        found = network(example["board"])
-        np.testing.assert_allclose(found["policy"], example["policy"], atol=2e-5)
-        assert type(found["move"]) is int  # Kaggle's runner refuses a NumPy integer
-    assert found["move"] == -1, "the last is full"
+        outputs = network(example["board"])
+        np.testing.assert_allclose(outputs["policy"], example["policy"], atol=2e-5)
+        assert type(outputs["move"]) is int  # Kaggle's runner refuses a NumPy integer
+    assert outputs["move"] == -1, "the last is full"
     won = encoding.boards(*bits(rules.from_moves("1212121")))
     assert network(won)["policy"].sum() == pytest.approx(1)
     assert network(won[:0])["policy"].shape == (0, 7)
@@ -61,8 +61,8 @@ if __name__ == "__main__":
     assert expected["move"].tolist() == [3, 3] and abs(expected["policy"][0].sum() - 1) < 1e-5
     for method in ("fork", "spawn"):
         with multiprocessing.get_context(method).Pool(1) as pool:
-            found = pool.apply_async(predict, (board,)).get(timeout=120)
-        assert all((found[name] == expected[name]).all() for name in expected), method
+            outputs = pool.apply_async(predict, (board,)).get(timeout=120)
+        assert all((outputs[name] == expected[name]).all() for name in expected), method
     from distill.players import names
     choices = names.make("pillar@puct:20", fast=True).choose(*(np.zeros(2, np.uint64) for _ in range(3)))
     assert choices.moves.tolist() == [3, 3] and choices.policy.shape == (2, 7)
@@ -104,19 +104,19 @@ def test_the_conversions_in_the_documents_lead_to_the_board():
     code = textwrap.dedent(re.search(r"## In Python\n.*?How to make one:\n\n(    .*?)\n\n(?!    )", page, re.DOTALL)[1])
     board = encoding.boards(*bits(rules.from_moves("4453")))[0]
     marks = np.where(board == 0, 0, np.where(board == 1, 1, 2)).ravel().tolist()
-    given = {
+    namespace = {
         "np": np,
         "distill": distill,
         "observation": types.SimpleNamespace(board=marks, mark=1),
         "upside_down": board[::-1],
     }
-    found = []
+    converted_boards = []
     for line in code.splitlines():
-        exec(line, given)
+        exec(line, namespace)
         if line.startswith("board = "):
-            found.append(given["board"])
-    assert len(found) == 3
-    for converted in found:
+            converted_boards.append(namespace["board"])
+    assert len(converted_boards) == 3
+    for converted in converted_boards:
         np.testing.assert_array_equal(converted, board)
         assert distill.load_pretrained("cnn")(converted)["move"] in range(7)
 

@@ -43,15 +43,15 @@ def run_folder(core, tmp_path_factory):
 @pytest.mark.parametrize("place", ["best.keras", "saved_model/1", "saved_model", ".", "new"])
 def test_every_path_to_a_network_gives_its_outputs(core, run_folder, place):
     boards = played_boards(20)
-    expected, found = saved.predict_with(core)(boards), saved.load(run_folder / place)(boards)
-    assert {name: (a.shape, a.dtype) for name, a in found.items()} == {
+    expected, outputs = saved.predict_with(core)(boards), saved.load(run_folder / place)(boards)
+    assert {name: (a.shape, a.dtype) for name, a in outputs.items()} == {
         "logits": ((20, 7), np.float32),
         "policy": ((20, 7), np.float32),
         "move": ((20,), np.int32),
         "value": ((20,), np.float32),
     }
     for name in expected:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+        np.testing.assert_allclose(outputs[name], expected[name], atol=1e-5)
 
 
 def test_a_network_that_does_not_fit_on_the_disk_leaves_the_one_before(core, tmp_path):
@@ -67,7 +67,7 @@ def test_an_export_of_another_network_does_not_answer_for_a_run(core, run_folder
     newer = keras.models.clone_model(core)
     newer.set_weights([weights + 0.1 for weights in core.get_weights()])
     publish.publish(core, tmp_path, card.results({}), ["onnx"], network=run_folder / BEST)
-    boards, old, new = (played_boards(20), *(saved.predict_with(each) for each in (core, newer)))
+    boards, old, new = (played_boards(20), *(saved.predict_with(network) for network in (core, newer)))
     shutil.copy(run_folder / BEST, tmp_path)
     for expected in (old, new):
         for load in (saved.load, pretrained.load):

@@ -3,8 +3,8 @@
 * A package imports packages to its left only, in the order of PACKAGES; nothing imports a command.
 * No modules import each other in a circle when they are loaded.
 * Teacher and grader never meet: `generate`, `prepare` and `train` do not reach `players/` or `evaluation/`.
-* Only `networks/`, `training/` and `exporters/` import TensorFlow or Keras when a module is loaded; elsewhere a
-  function does.
+* Only `networks/`, `training/`, `exporters/` and `policy_gradient/` import TensorFlow or Keras when a module is
+  loaded; elsewhere a function does.
 * Every dependency of the package is imported by it, scikit-learn only by the functions that measure.
 * Importing `distill.generate` leaves `tensorflow` and `keras` out of the process.
 * Nothing is imported by a computed name except where listed, so this walk sees everything.
@@ -37,10 +37,11 @@ PACKAGES = (
     "exporters",
     "players",
     "evaluation",
+    "policy_gradient",
     "alphazero",
     "web",
 )
-WITH_TENSORS = ("networks", "training", "exporters")
+WITH_TENSORS = ("networks", "training", "exporters", "policy_gradient")
 COMPUTED = {"", "__main__", "common.plugins", "networks.registry"}
 """The library's names, the command that is given, a user's "module:object", and in `networks.build` a network."""
 TENSOR_LIBRARIES = {"tensorflow", "keras"}

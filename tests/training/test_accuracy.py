@@ -51,9 +51,9 @@ def network(**values):
 def test_a_column_and_its_mirror_are_one_answer_on_a_symmetric_board_only():
     rows = rows_of((LOPSIDED, 2), (LOPSIDED, 4), (SYMMETRIC, 2), (SYMMETRIC, 4), (SYMMETRIC, 3))
     always_2 = {"move": np.full(2, 2), "policy": np.full((2, 7), 1 / 7)}
-    given = accuracy.answers(lambda boards: always_2, rows)
-    assert (given.label == given.move).tolist() == [True, False, True, True, False]
-    assert given.label.tolist() == [2, 4, 2, 2, 3]
+    answer = accuracy.answers(lambda boards: always_2, rows)
+    assert (answer.label == answer.move).tolist() == [True, False, True, True, False]
+    assert answer.label.tolist() == [2, 4, 2, 2, 3]
 
 
 def test_top1_counts_raw_rows_and_boards_that_training_never_had():
@@ -71,19 +71,19 @@ def test_top1_counts_raw_rows_and_boards_that_training_never_had():
 def test_the_comparison_with_the_teacher_is_the_one_that_plain_python_finds():
     rows = rows_of((LOPSIDED, 2), (LOPSIDED, 4), (SYMMETRIC, 3), (SYMMETRIC, 0), (SYMMETRIC, 3))
     predict, _ = network(value=0.5)
-    found = accuracy.compare(accuracy.answers(predict, rows), rows)
-    assert found is not None
-    assert found["log_loss"] == pytest.approx(-(3 * np.log(0.7) + 2 * np.log(0.05)) / 5)
+    compared = accuracy.compare(accuracy.answers(predict, rows), rows)
+    assert compared is not None
+    assert compared["log_loss"] == pytest.approx(-(3 * np.log(0.7) + 2 * np.log(0.05)) / 5)
     confusion = np.zeros((7, 7), int)
     for label, column in ((2, 2), (4, 2), (3, 3), (0, 3), (3, 3)):
         confusion[label, column] += 1
-    assert found["confusion"] == confusion.tolist()
+    assert compared["confusion"] == confusion.tolist()
     observed, by_chance = 3 / 5, (1 * 2 + 2 * 3) / 25  # shares of columns 2 and 3 among labels and moves
-    assert found["kappa"] == pytest.approx((observed - by_chance) / (1 - by_chance))
-    assert found["calibration"]["policy"] == [[pytest.approx(0.7), pytest.approx(3 / 5)]]
+    assert compared["kappa"] == pytest.approx((observed - by_chance) / (1 - by_chance))
+    assert compared["calibration"]["policy"] == [[pytest.approx(0.7), pytest.approx(3 / 5)]]
     # Outcomes 1, 0, -1, 1, -1: two wins and a draw in five games.
-    assert found["calibration"]["value"] == [[pytest.approx(0.75), pytest.approx(2.5 / 5)]]
-    assert found["top2"] <= found["top3"] <= 1
+    assert compared["calibration"]["value"] == [[pytest.approx(0.75), pytest.approx(2.5 / 5)]]
+    assert compared["top2"] <= compared["top3"] <= 1
 
 
 def test_no_row_and_a_single_column_are_no_error():

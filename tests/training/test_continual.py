@@ -34,11 +34,11 @@ def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_
     assert checkpoint.load(tmp_path)[1] == pytest.approx(first)
     continual.resume(resumed, tmp_path)
     for table in (examples, examples[:40], examples):  # also one smaller than a batch
-        second, again = (continual.learn(each, table, lambda _: 0.01, seed=2) for each in (learner, resumed))
+        second, again = (continual.learn(model, table, lambda _: 0.01, seed=2) for model in (learner, resumed))
         assert second | {"step_seconds": 0} == pytest.approx(again | {"step_seconds": 0})
         assert len(table) == 40 or second["training_loss"] < first["training_loss"]
-    for ours, theirs in zip(resumed.core.get_weights(), learner.core.get_weights(), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    for array, expected in zip(resumed.core.get_weights(), learner.core.get_weights(), strict=True):
+        np.testing.assert_array_equal(array, expected)
 
 
 def test_training_that_a_clock_ends_is_training_of_as_many_steps(three_runs, small_networks):

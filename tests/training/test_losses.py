@@ -1,20 +1,18 @@
-"""Targets and losses (`training/losses.py`). Properties:
+"""Targets (`training/streams.py`) and losses (`training/losses.py`). Properties:
 
-- targets are visit shares or the vote, value targets the stated blend;
+- targets are visit shares or the vote, value targets the stated blend; weights follow the counts, with the mean 1;
 - the loss has the documented formula, and evaluation gives the loss of a training step;
-- weights by count scale each board's loss;
 - any function of targets and outputs can be the loss; one of a wrong shape, or that fails, is one line.
 """
 
 import numpy as np
 import pytest
 from keras import ops
-from training_helpers import a_batch, random_examples
+from training_helpers import random_examples, two_boards
 
 from distill import networks
 from distill.common import UserError
 from distill.common.settings import build
-from distill.datasets import batching
 from distill.networks import heads
 from distill.training import losses, step
 from distill.training.recipe import Recipe
@@ -31,7 +29,8 @@ pytestmark = pytest.mark.usefixtures("small_shapes")
     ],
 )
 def test_the_policy_target_is_the_share_of_visits_or_the_vote(target, expected):
-    assert losses.targets(a_batch(), build(Recipe, {"target": target}), with_value=False)["logits"].tolist() == expected
+    _, targets, _ = losses.in_order(two_boards(), build(Recipe, {"target": target}), with_value=False)
+    assert {name: array.tolist() for name, array in targets.items()} == {"logits": expected}
 
 
 @pytest.mark.parametrize(
@@ -39,13 +38,14 @@ def test_the_policy_target_is_the_share_of_visits_or_the_vote(target, expected):
     [("value", [0.5, -1]), ("outcome", [1, 0]), ("blend", [0.75, -0.5]), ("auto", [0.75, -0.5])],
 )
 def test_the_value_target_is_the_root_value_the_outcome_or_their_blend(value_target, expected):
-    recipe = build(Recipe, {"value_target": value_target})
-    assert losses.targets(a_batch(), recipe, with_value=True)["value"].tolist() == expected
+    _, targets, _ = losses.in_order(two_boards(), build(Recipe, {"value_target": value_target}), with_value=True)
+    assert targets["value"].tolist() == expected
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("equal", [1, 1, 1]), ("root", [1, 2, 3]), ("count", [1, 4, 9])])
+@pytest.mark.parametrize(("kind", "expected"), [("equal", [1, 1]), ("root", [0.5, 1.5]), ("count", [0.2, 1.8])])
 def test_a_board_that_occurs_often_weighs_as_much_as_set(kind, expected):
-    assert losses.weights(np.array([1, 4, 9]), build(Recipe, {"count_weights": kind})).tolist() == expected
+    _, _, weights = losses.in_order(two_boards(), build(Recipe, {"count_weights": kind}), with_value=False)
+    assert weights.tolist() == pytest.approx(expected)
 
 
 def test_the_loss_is_cross_entropy_and_squared_error_of_the_value():
@@ -65,9 +65,8 @@ def test_evaluation_gives_the_loss_of_a_training_step(arch, eagerly):
     recipe = build(Recipe, {"value_weight": 0.7})
     model = step.compiled(networks.build(arch), recipe)
     few = random_examples(50)
-    batch = next(batching.in_order(few, 50))
-    wanted = losses.targets(batch, recipe, arch == "resnet")
-    expected = model.test_on_batch(batch.boards, wanted, np.ones(50, np.float32), return_dict=True)
+    batch = losses.in_order(few, recipe, arch == "resnet")
+    expected = model.test_on_batch(*batch, return_dict=True)
     measured = losses.evaluate(model, few, recipe)
     assert measured["loss"] == pytest.approx(float(expected["loss"]), rel=1e-5)
     assert ("value_error" in measured) == (arch == "resnet")
@@ -78,11 +77,11 @@ def test_any_function_of_targets_and_outputs_can_be_the_loss(eagerly):
         return ops.sum(ops.square(targets["logits"] - ops.softmax(outputs["logits"])), axis=1)
 
     recipe, few = Recipe(lr=1e-4), random_examples(32)
-    model, batch = step.compiled(networks.build("pillar"), recipe, squared), next(batching.in_order(few, 32))
-    policy = np.asarray(ops.softmax(model.predict_on_batch(batch.boards)["logits"]))
+    model, batch = step.compiled(networks.build("pillar"), recipe, squared), losses.in_order(few, recipe, False)
+    policy = np.asarray(ops.softmax(model.predict_on_batch(batch[0])["logits"]))
     expected = np.square(few.visits / few.visits.sum(1, keepdims=True) - policy).sum(1).mean()
     assert losses.evaluate(model, few, recipe, squared)["loss"] == pytest.approx(expected, rel=1e-4)
-    assert step.train_step(model, batch, 1.0) == pytest.approx(expected, rel=1e-4)
+    assert step.train_step(model, batch)["loss"] == pytest.approx(expected, rel=1e-4)
     assert losses.evaluate(model, few, recipe, squared)["loss"] < expected
 
 

@@ -2,7 +2,6 @@
 
 - the device unpacks, mirrors and labels the boards of a batch as the host does;
 - many steps a call end with the losses and weights of one step a call; with JAX a search evaluates as Keras does;
-- the next call starts before the host waits for the losses of a call;
 - `python -m distill.train` trains with JAX, and resumes;
 - `pipelines/gpu_check.py` runs without TensorFlow and PyArrow, and finds the losses of the CPU.
 """
@@ -22,7 +21,7 @@ import pytest
 
 from distill.common.settings import build
 from distill.datasets import batching
-from distill.training import losses, on_device, step
+from distill.training import step, streams
 from distill.training.recipe import Recipe
 from experiments.large import boards
 from tests.helpers import make_games, write_games
@@ -37,37 +36,34 @@ with_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="J
 
 
 def examples() -> batching.Examples:
-    found = random_examples(50)
-    return batching.Examples(**vars(found) | {"count": np.arange(1, 51, dtype=np.int32)})
+    return batching.Examples(**vars(random_examples(50)) | {"count": np.arange(1, 51, dtype=np.int32)})
 
 
+@with_jax
 @pytest.mark.parametrize("target", ["visits", "vote", "blend"])
 @pytest.mark.parametrize("most", [100, 1000])
 def test_the_device_makes_the_batch_of_the_host(target, most):
-    given = examples()
-    given = batching.Examples(**vars(given) | {"visits": given.visits * most // 100})
+    table = examples()
+    table = batching.Examples(**vars(table) | {"visits": table.visits * most // 100})
     recipe = build(Recipe, {"target": target, "value_target": "blend", "count_weights": "root"})
-    rows, mirrored = next(batching.picks(50, 40, seed=1))
-    assert 0 < mirrored.sum() < 40
-    found, wanted, weight = on_device.batch_of(on_device._table(given, recipe), rows, mirrored, recipe, True)
-    expected = batching.batch_of(given, rows, mirrored)
-    np.testing.assert_array_equal(np.asarray(found), expected.boards)
-    for name, array in losses.targets(expected, recipe, True).items():
-        np.testing.assert_allclose(np.asarray(wanted[name]), array, rtol=1e-6, err_msg=name)
-    mean = losses.weights(given.count, recipe).mean()
-    np.testing.assert_allclose(np.asarray(weight), losses.weights(expected.count, recipe) / mean, rtol=1e-6)
+    model: Any = SimpleNamespace(recipe=recipe, output={"value": None})
+    pick = next(batching.picks(50, 40, seed=1))
+    assert 0 < pick[1].sum() < 40
+    host, device = (next(streams.table(model, table, iter([pick]), on_device)) for on_device in (False, True))
+    for expected, array in zip(keras.tree.flatten(host), keras.tree.flatten(device), strict=True):
+        assert array.dtype == expected.dtype
+        np.testing.assert_allclose(np.asarray(array), expected, rtol=1e-6)
 
 
 def trained(many: bool) -> tuple[float, list[Any], list[int]]:
     """Mean loss, weights and the steps at which it was reported, of 13 steps in one call or one by one."""
     keras.utils.set_random_seed(1)
     model, reports = step.compiled(tiny(), RECIPE), list[int]()
-    model.device_steps = on_device.DeviceSteps(model) if many else None
-    picks = batching.picks(50, 16, seed=0)
-    _, mean = step.train_steps(
-        model, picks, examples(), range(13), lambda n: 1e-3 * (1 + n), lambda n, _: reports.append(n)
-    )
-    return mean, [*model.get_weights(), *(np.asarray(each) for each in model.optimizer.variables)], reports
+    stream = streams.table(model, examples(), batching.picks(50, 16, seed=0), on_device=many)
+    taken, means = step.fit(model, stream, range(13), lambda n: 1e-3 * (1 + n), lambda n, _: reports.append(n))
+    assert taken == 13
+    variables = [*model.get_weights(), *(np.asarray(variable) for variable in model.optimizer.variables)]
+    return means["loss"], variables, reports
 
 
 def many_steps_are_single_steps() -> None:
@@ -75,29 +71,8 @@ def many_steps_are_single_steps() -> None:
     assert one[2] == list(range(13))
     assert many[2] == [7, 12], "8 steps a call"
     assert many[0] == pytest.approx(one[0], rel=1e-5)
-    for expected, found in zip(one[1], many[1], strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
-
-
-def test_the_next_call_starts_before_the_losses_of_a_call_are_waited_for():
-    events = list[object]()
-
-    class Losses:
-        def __float__(self) -> float:
-            events.append("wait")
-            return 2.0
-
-    device = SimpleNamespace(at_once=2, run=lambda _, picks, rates: events.append((len(picks), rates)) or Losses())
-    model: Any = SimpleNamespace(device_steps=device, recipe=RECIPE)
-    picks = batching.picks(50, 16, seed=0)
-    taken, mean = step.train_steps(model, picks, examples(), range(3, 8), float, lambda n, _: events.append(n))
-    assert events == [(2, [3.0, 4.0]), (2, [5.0, 6.0]), "wait", 4, (1, [7.0]), "wait", 6, "wait", 7]
-    assert (taken, mean) == (5, 6 / 5)
-    events.clear()  # the clock is over during the second call, whose loss still counts
-    over = iter((False, True))
-    taken, _ = step.train_steps(model, picks, examples(), range(3, 99), float, lambda *_: None, lambda: next(over))
-    assert taken == 4
-    assert [event for event in events if event != "wait"] == [(2, [3.0, 4.0]), (2, [5.0, 6.0])]
+    for expected, array in zip(one[1], many[1], strict=True):
+        np.testing.assert_allclose(array, expected, rtol=1e-3, atol=1e-5)
 
 
 WITH_JAX = """
@@ -107,14 +82,15 @@ networks.start_backend()
 import keras
 assert keras.backend.backend() == "jax"
 from distill.networks.evaluator import NetworkEvaluator
+from distill.game import encoding
 from distill.networks import heads
 from distill.training import on_device
 from tests.training import test_on_device
 on_device.STEPS = 8
 test_on_device.many_steps_are_single_steps()
-core, given = test_on_device.tiny(), test_on_device.examples()
-logits, value = NetworkEvaluator(core)(given.current, given.mask)
-boards = test_on_device.batching.batch_of(given, np.arange(50), np.zeros(50, bool)).boards
+core, table = test_on_device.tiny(), test_on_device.examples()
+logits, value = NetworkEvaluator(core)(table.current, table.mask)
+boards = encoding.boards(table.current, table.mask)
 expected = core(heads.encode(core, boards))
 np.testing.assert_allclose(logits, expected["logits"], atol=1e-5)
 np.testing.assert_allclose(value, expected["value"].reshape(-1), atol=1e-5)
@@ -166,17 +142,17 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @with_jax
 def test_the_check_of_an_accelerator_needs_little_and_finds_the_losses_of_the_cpu(tmp_path):
-    given = random_examples(300)
-    packed = boards.pack(given.current, given.mask, given.visits, given.value, given.outcome, np.full(300, -1))
+    table = random_examples(300)
+    packed = boards.pack(table.current, table.mask, table.visits, table.value, table.outcome, np.full(300, -1))
     boards.save(tmp_path / "boards.npz", packed)
     flags = ["--only", "speed", "--archs", "mk4", "--batch-size", 16, "--measure", 0]
     flags += ["--data", tmp_path, "--out", tmp_path]
     (tmp_path / "without.py").write_text(WITHOUT)
     lines = in_process(tmp_path / "without.py", ROOT / "pipelines" / "gpu_check.py", *flags).splitlines()
-    found = json.loads(lines[-1])
-    assert found["platform"] == "cpu"
-    assert found["differ"] == []
-    network = found["networks"]["mk4"]
+    report = json.loads(lines[-1])
+    assert report["platform"] == "cpu"
+    assert report["differ"] == []
+    network = report["networks"]["mk4"]
     assert network["loss"] == pytest.approx(network["loss_on_cpu"], rel=1e-6)
     assert network["boards_per_s"] > 0
-    assert json.loads((tmp_path / "speed.json").read_text()) == found
+    assert json.loads((tmp_path / "speed.json").read_text()) == report

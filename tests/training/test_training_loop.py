@@ -1,6 +1,6 @@
 """The training of one network (`training/loop.py`). Properties:
 
-- a rule that can be seen on the board is learned; a step is traced once;
+- a rule that can be seen on the board is learned;
 - same seed, same weights to the last bit; another seed, other weights;
 - a run killed at any point resumes from its last evaluation to the weights of an uninterrupted one; a damaged
   checkpoint is named, half a file is never used; evaluations change no weight;
@@ -11,6 +11,7 @@
 
 import dataclasses
 import errno
+import itertools
 from pathlib import Path
 
 import keras
@@ -30,7 +31,7 @@ from distill.training.recipe import Recipe
 from tests.helpers import make_games, write_games
 from tests.network_helpers import killed_at, same
 from tests.selfplay_helpers import tiny
-from tests.training_helpers import a_batch
+from tests.training_helpers import two_boards
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
@@ -67,7 +68,7 @@ def fitted(folder, splits, recipe=TINY, arch="cnn", watch=None):
     core = tiny(value_head=False) if arch == "tiny" else networks.build(arch)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history, "write", lambda *_: None)  # drawing curves takes longer than a small epoch
-        state = loop.fit(core, *splits, recipe, folder, watch)
+        state = loop.train(core, *splits, recipe, folder, watch)
     return [keras.ops.convert_to_numpy(v) for v in core.variables], state
 
 
@@ -76,16 +77,6 @@ def whole(small_shapes, splits, tmp_path_factory):
     """Folder, variables and state of an uninterrupted run of TINY."""
     folder = tmp_path_factory.mktemp("whole")
     return folder, *fitted(folder, splits)
-
-
-@pytest.mark.parametrize("value_head", [False, True])
-def test_the_first_step_is_traced_once(value_head):
-    """It would be traced twice if a variable were created in it."""
-    model = step.compiled(tiny(value_head), TINY)
-    train_step, traced = model.train_step, []
-    model.train_step = lambda data: traced.append(1) or train_step(data)
-    step.train_step(model, a_batch(), 1.0)
-    assert len(traced) == 1
 
 
 def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
@@ -98,7 +89,7 @@ def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
 
 
 def test_the_cosine_rises_falls_and_ends_at_zero():
-    recipe, state = Recipe(lr=0.1), schedule.State(planned_steps=1000)
+    recipe, state = Recipe(lr=0.1), schedule.ValidatedState(planned_steps=1000)
     rates = [schedule.learning_rate(recipe, state, number) for number in range(1000)]
     assert rates[0] < 0.003
     assert 40 <= int(np.argmax(rates)) <= 60
@@ -108,12 +99,12 @@ def test_the_cosine_rises_falls_and_ends_at_zero():
 
 
 def test_a_plateau_halves_the_rate_and_stops_at_last(splits, tmp_path, monkeypatch):
-    found = iter([5.0, 4.0, *[4.5] * 20])
-    monkeypatch.setattr(losses, "evaluate", lambda *_: {"loss": next(found), "top1": 0.0})
+    validation_losses = iter([5.0, 4.0, *[4.5] * 20])
+    monkeypatch.setattr(losses, "evaluate", lambda *_: {"loss": next(validation_losses), "top1": 0.0})
     recipe = build(Recipe, dict(TINY), {"schedule": "plateau", "epochs": 30, "batch_size": 256})
     _, state = fitted(tmp_path, splits, recipe, arch="tiny")
     assert state.stopped_early
-    assert (state.evaluations, state.best_evaluation) == (10, 2)
+    assert (len(state.history), state.best_evaluation) == (10, 2)
     rates = [epoch["learning_rate"] / recipe.lr for epoch in state.history]
     assert rates == [1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
 
@@ -135,12 +126,12 @@ def test_a_run_interrupted_twice_ends_with_the_weights_of_an_uninterrupted_one(s
             fitted(tmp_path / "cut", splits)
         stored = checkpoint.load(tmp_path / "cut")
         assert stored is not None
-        assert stored[1]["evaluations"] == 1
+        assert len(stored[1]["history"]) == 1
 
     resumed, resumed_state = fitted(tmp_path / "cut", splits)
     assert same(expected, resumed)
-    found = [[row["validation_loss"] for row in run.history] for run in (state, resumed_state)]
-    assert found[0] == found[1]
+    histories = [[row["validation_loss"] for row in run.history] for run in (state, resumed_state)]
+    assert histories[0] == histories[1]
     best = [saved.load_core(run / BEST).get_weights() for run in (folder, tmp_path / "cut")]
     assert same(*best)
 
@@ -232,7 +223,7 @@ def test_few_minutes_plan_few_steps_and_many_change_nothing(splits, tmp_path, mo
     assert same(expected, timed), "the timed steps left no trace"
     assert state.step == len(splits[0]) // 256
     _, state = fitted(tmp_path / "few", splits, build(Recipe, dict(recipe), {"minutes": 1e-6}))
-    assert (state.planned_steps, state.step, state.evaluations) == (1, 1, 1)
+    assert (state.planned_steps, state.step, len(state.history)) == (1, 1, 1)
 
 
 def test_speed_is_measured_at_a_rate_at_which_the_loss_becomes_nan(splits, monkeypatch, eagerly):
@@ -241,23 +232,31 @@ def test_speed_is_measured_at_a_rate_at_which_the_loss_becomes_nan(splits, monke
     before = model.get_weights()
     assert step.steps_a_second(model, splits[0], lambda: True) > 0
     assert same(before, model.get_weights())
-    assert np.isfinite(step.train_step(model, a_batch(), 1.0)), "the timed steps left no trace"
+    batch = losses.in_order(two_boards(), TINY, with_value=True)
+    assert np.isfinite(step.train_step(model, batch)["loss"]), "the timed steps left no trace"
 
 
 def test_each_loss_is_checked_and_reported_before_the_next_step(splits, monkeypatch):
-    events, found = list[object](), iter([1.0, np.nan])
-    monkeypatch.setattr(step, "train_step", lambda *_: events.append("step") or next(found))
-    picks, model = batching.picks(len(splits[0]), 32, seed=0), step.compiled(tiny(), TINY)
+    events, measured = list[object](), iter([1.0, np.nan])
+    monkeypatch.setattr(step, "train_step", lambda *_: events.append("step") or {"loss": next(measured)})
+    model, batches = step.compiled(tiny(), TINY), itertools.repeat(None)
     with pytest.raises(UserError, match="not a number after step 1;"):
-        step.train_steps(model, picks, splits[0], range(5), lambda _: 0.1, lambda *report: events.append(report))
+        step.fit(model, batches, range(5), lambda _: 0.1, lambda *report: events.append(report))
     assert events == ["step", (0, 1.0), "step"]
+
+
+def test_training_that_is_over_ends_between_two_steps(monkeypatch):
+    monkeypatch.setattr(step, "train_step", lambda *_: {"loss": 2.0})
+    over, model = iter([False, False, False, True]), step.compiled(tiny(), TINY)
+    taken = step.fit(model, itertools.repeat(None), range(4, 99), lambda _: 0.1, is_over=lambda: next(over))
+    assert taken == (3, {"loss": 2.0})
 
 
 def test_steps_replace_epochs_down_to_the_last_one(splits, tmp_path):
     _, state = fitted(tmp_path, splits, build(Recipe, dict(TINY), {"epochs": 1, "steps": 30}), arch="tiny")
     an_epoch = len(splits[0]) // TINY.batch_size
     assert state.step == state.planned_steps == 30
-    assert state.evaluations == -(-30 // an_epoch) > 1, "more than --epochs, the last one cut short"
+    assert len(state.history) == -(-30 // an_epoch) > 1, "more than --epochs, the last one cut short"
     expected = [schedule.learning_rate(TINY, state, row["step"] - 1) for row in state.history]
     assert [row["learning_rate"] for row in state.history] == expected
 

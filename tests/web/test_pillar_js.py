@@ -1,4 +1,4 @@
-"""The kernel of the browser-only page for `pillar` and `pillar-lines`, in headless Chromium. Properties:
+"""The kernel of the browser-only page for `pillar` and `pillar-plain`, in headless Chromium. Properties:
 
 - with random weights it has Keras' outputs on 64 boards, full columns and a full board among them;
 - it computes the same outputs for a board each time, whatever came before.

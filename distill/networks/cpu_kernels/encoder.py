@@ -25,22 +25,18 @@ NORM_EPSILON = 1e-3
 """The epsilon of Keras' `LayerNormalization`."""
 
 
-def fast_transformer(core: keras.Model, dropout: float | None) -> keras.Model | None:
-    """A network of the transformer's shape with these kernels, its weights not set; None for another network.
-
-    `dropout` None keeps the network's rate.
-    """
-    there = {layer.name: layer for layer in core.layers}
-    attention, dropped = there.get("layer1_attention"), there.get("layer1_dropout")
+def fast_transformer(core: keras.Model) -> keras.Model | None:
+    """A network of the transformer's shape with these kernels, its weights not set; None for another network."""
+    named = {layer.name: layer for layer in core.layers}
+    attention, dropped = named.get("layer1_attention"), named.get("layer1_dropout")
     # The shapes of the weights do not say how many heads the attention has.
     if core.name != "transformer" or getattr(attention, "num_heads", 0) != transformer.ATTENTION_HEADS or not dropped:
         return None
-    rate = dropped.rate if dropout is None else dropout
     tokens = heads.tokens_input()
     x = transformer.BoardEmbedding(transformer.FEATURES, name="embedding")(tokens)
     x = ops.transpose(x, (2, 0, 1))
     for number in range(1, transformer.LAYERS + 1):
-        x = EncoderLayer(rate, only_first=number == transformer.LAYERS, name=f"layer{number}")(x)
+        x = EncoderLayer(dropped.rate, only_first=number == transformer.LAYERS, name=f"layer{number}")(x)
     features = ops.transpose(x[:, :, 0])
     logits = layers.Dense(COLUMNS, name="logits")(features)
     fast = heads.network("transformer", tokens, logits, heads.value_head(features) if heads.has_value(core) else None)

@@ -15,31 +15,29 @@ ELEMENTWISE = (layers.ReLU, layers.Add)
 """Layers that compute the same in any order of the axes."""
 
 
-def fast_copy(core: keras.Model, precision: Precision = "float32", dropout: float | None = None) -> keras.Model:
+def fast_copy(core: keras.Model, precision: Precision = "float32") -> keras.Model:
     """A network with the same weights that trains faster on this machine.
 
     Args:
       core: any network; it is left as it is.
       precision: arithmetic of the layers; weights are float32.
-      dropout: rate of all its dropouts, None: their own.
     """
     fast = None
     if on_cpu() and enabled("encoder"):
         with default_precision(precision):
-            fast = encoder.fast_transformer(core, dropout)
-    fast = fast or _layer_by_layer(core, precision, dropout)
+            fast = encoder.fast_transformer(core)
+    fast = fast or _layer_by_layer(core, precision)
     copy_weights(core, fast)
     return fast
 
 
-def _layer_by_layer(core: keras.Model, precision: Precision, dropout: float | None) -> keras.Model:
+def _layer_by_layer(core: keras.Model, precision: Precision) -> keras.Model:
     # The layers behind the logits first, as networks create them: dropouts draw their seeds in this order.
     ordered = [*keras.Model(core.inputs, core.output["logits"]).layers, *core.layers]
     copies: dict[str, Any] = {}
     for layer in dict.fromkeys(ordered):
-        changed = {"rate": dropout} if isinstance(layer, layers.Dropout) and dropout is not None else {}
         kernel = _kernel(layer, precision) if on_cpu() else None
-        copies[layer.name] = kernel or layer_copy(layer, precision, **changed)
+        copies[layer.name] = kernel or layer_copy(layer, precision)
 
     def copied(operation: Any) -> Any:
         return copies.get(operation.name) or layer_copy(operation, precision)

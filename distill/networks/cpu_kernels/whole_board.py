@@ -2,9 +2,9 @@
 
 Replaces: `Conv2D` and `MirrorConv` with 3 × 3 kernels, padding "same" and at least LEAST_CHANNELS channels: 72 matrix
 products instead of 378. Features lie cells first, (T, B, C).
-Gains: training steps in float32 1.97 times as fast for `pillar`, 1.89 for `pillar-lines`, 1.87 for `resnet`, 1.49 for
+Gains: training steps in float32 1.97 times as fast for `pillar-plain`, 1.89 for `pillar`, 1.87 for `resnet`, 1.49 for
 `mk4`; a search's evaluations 1.5 to 1.8 times. `PreparedConv` alone makes evaluations 1.28 times as fast,
-`WholeBoardLines` 1.4 times for `pillar-lines`.
+`WholeBoardLines` 1.4 times for `pillar`.
 Costs: two decimal digits of float32 precision. So it is for float32 alone, and for a CPU alone: accelerators round the
 factors.
 Switch: "whole_board".
@@ -23,7 +23,7 @@ from keras import activations, layers, ops
 from numpy.typing import NDArray
 
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.networks import pillar, pillar_lines
+from distill.networks import pillar
 from distill.networks.precision import Precision
 
 LEAST_CHANNELS = 16
@@ -117,22 +117,22 @@ class PreparedConv(layers.Layer):
         return self.activation(whole_board(x, self.kernel) + self.bias)
 
 
-class WholeBoardLines(pillar_lines.Lines):
+class WholeBoardLines(pillar.Lines):
     """`Lines` by one matrix product: for inference alone, because training steps hardly gain."""
 
     def stones_on_lines(self, planes: Any) -> Any:
-        around = np.pad(pillar_lines.line_kernels(), [(3, 3), (3, 3), (0, 0), (0, 0)])
+        around = np.pad(pillar.line_kernels(), [(3, 3), (3, 3), (0, 0), (0, 0)])
         windows = [around[6 - row :][:ROWS, 6 - column :][:, :COLUMNS] for row, column in np.ndindex(ROWS, COLUMNS)]
         matrix = ops.cast(np.stack(windows, axis=3).reshape(2 * CELLS, -1), planes.dtype)
         sums = ops.matmul(ops.reshape(planes, (-1, 2 * CELLS)), matrix)
-        return ops.reshape(sums, (-1, ROWS, COLUMNS, 2 * pillar_lines.LINES))
+        return ops.reshape(sums, (-1, ROWS, COLUMNS, 2 * pillar.LINES))
 
 
 def for_inference(fast: keras.Model) -> keras.Model:
     """A copy of a network with `PreparedConv` in place of the convolutions; `prepare` sets its weights."""
 
     def copied(layer: Any) -> Any:
-        if type(layer) is pillar_lines.Lines:
+        if type(layer) is pillar.Lines:
             return WholeBoardLines.from_config(layer.get_config())
         if isinstance(layer, CONVOLUTIONS):
             return PreparedConv(layer.output.shape[-1], getattr(layer, "activation", None), name=layer.name)

@@ -1,5 +1,5 @@
 /**
- * The networks `pillar` and `pillar-lines` (`distill/networks/`) in the browser without ONNX Runtime: their weights, as
+ * The networks `pillar` and `pillar-plain` (`distill/networks/`) in the browser without ONNX Runtime: their weights, as
  * `static_page.py` writes them, and the kernel. Boards have 42 cells in rows from the top, +1 side to move.
  *
  * Features come in pairs, a detector and its mirror image, so half of the kernels are stored; see `networks/pillar.py`.
@@ -172,7 +172,7 @@ const LINES = Array.from({ length: CELLS }, (_, cell) => {
     .map((line) => line.map(([r, c]) => r * COLUMNS + c));
 });
 
-/** The network's input: stones of both sides, and with nine channels the facts of `networks/pillar_lines.py`. */
+/** The network's input: stones of both sides, and with nine channels the facts of `networks/pillar.py`. */
 function fillPlanes(planes, board, channels) {
   const count = board.reduce((sum, owner) => sum + (owner ? 1 : 0), 0);
   const second = count % 2;

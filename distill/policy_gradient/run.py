@@ -1,0 +1,151 @@
+"""A REINFORCE run: steps of policy gradient on batches of games, and evaluations against built-in players.
+
+The network computes as when it plays: no dropout, and batch norms use their moving statistics and leave them unchanged.
+So the gradient is that of the policy that drew the moves, in a batch of any size.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.common import UserError, say
+from distill.game.rules import COLUMNS, ROWS
+from distill.networks import finding, heads, saved
+from distill.networks.copies import copy
+from distill.networks.predict import Predict
+from distill.players.intervals import share
+from distill.players.match import play_games, results_of
+from distill.players.names import make
+from distill.policy_gradient import RIVALS, games
+from distill.policy_gradient.games import LEARNER, GamesState, GamesStream, Mode
+from distill.policy_gradient.settings import ReinforceConfig
+from distill.training import checkpoint, history, loop, losses, step
+
+PANELS = {
+    "games won": ["punisher_won", "random_won"],
+    "score against the opponent": ["score"],
+    "entropy of the policy, nats": ["entropy"],
+}
+"""Titles and columns of `curves.png`."""
+
+
+def train(core: keras.Model, config: ReinforceConfig, folder: Path) -> GamesState:
+    """Play and learn until all steps are done, or resume from the folder's checkpoint.
+
+    `core` takes the averaged weights. Raises UserError where the loss or the policy stops being finite.
+    """
+    stored = checkpoint.load(folder, GamesState)
+    if stored and stored[1].finished:  # interrupted after the last step: BEST is its result
+        core.set_weights(saved.load_core(folder / finding.BEST).get_weights())
+        return stored[1]
+    say("compiling the training step")
+    model, state = learner(core, config), stored[1] if stored else GamesState(planned_steps=config.steps)
+    stream = GamesStream(model, core, config, state)
+    if stored:
+        checkpoint.restore(model, stored[0], folder, stream.opponents)
+        step.copy_learned(model, core)
+    predict = saved.predict_with(core)  # follows later changes of the weights
+
+    def evaluate(means: dict[str, float], began: float) -> None:
+        step.copy_learned(model, core)
+        state.seconds += time.monotonic() - began
+        means |= {name: float(np.mean([row[name] for row in stream.scores])) for name in stream.scores[0]}
+        stream.scores.clear()
+        state.history.append(evaluated(predict, config, state, means))
+        saved.save_network(core, folder / finding.BEST)
+        history.write(folder, state.history, PANELS, over="games")
+
+    if not state.history:
+        number = config.evaluation.eval_games
+        say(f"evaluating the initial network: {number:,} games against each of {', '.join(RIVALS)}")
+        state.history.append(evaluated(predict, config, state, {}))
+    try:
+        loop.run(
+            model,
+            stream,
+            state,
+            folder,
+            every=config.evaluation.eval_every,
+            rate=lambda number: games.stepwise(config.learning.lr, number / config.steps),
+            evaluate=evaluate,
+            amount=(config.games, "games"),
+            after_step=stream.after_step,
+            also=stream.opponents,
+        )
+    except UserError as error:
+        hint = "start from scratch with --restart and a smaller --lr"
+        raise UserError(f"after {stream.step} steps: {error}; {hint}") from error
+    return state
+
+
+def learner(core: keras.Model, config: ReinforceConfig) -> step.TrainingModel:
+    """A copy of the network, ready for steps of policy gradient.
+
+    Raises UserError for a value baseline without a value head.
+    """
+    learning = config.learning
+    if learning.baseline == "value":
+        heads.require_value(core, core.name)
+    loss = partial(losses.policy_gradient_loss, baseline=learning.baseline, value_weight=learning.value_weight)
+    model = step.compiled(copy(core, config.precision), config.recipe(), loss)
+    model.as_played, model.entropy = True, keras.metrics.Mean(name="entropy")
+    if keras.backend.backend() == "tensorflow":
+        _trace_for_any_size(model)
+    return model
+
+
+def _trace_for_any_size(model: step.TrainingModel) -> None:
+    """Let TensorFlow trace the graph of a step for any number of moves now, before the first step.
+
+    By itself it traces a graph for the first batch's size, and a graph for any size at the second size. The two differ
+    in the last bits, so a resumed run would take its first step with another graph than an uninterrupted run.
+    """
+    before = checkpoint.snapshot(model)
+    for moves in (1, 2):
+        zeros = np.zeros(moves, np.float32)
+        targets = {"move": zeros.astype(np.int32), "return": zeros, "baseline": zeros, "entropy_weight": zeros}
+        step.train_step(model, (np.zeros((moves, ROWS, COLUMNS), np.int8), targets, zeros))
+    checkpoint.restore(model, before)
+
+
+def evaluated(
+    predict: Predict, config: ReinforceConfig, state: GamesState, means: dict[str, float]
+) -> dict[str, float]:
+    """A row of the history: the means of the latest steps, and the games won and drawn against each rival."""
+    row: dict[str, float] = {"step": state.step, "games": state.step * config.games, "seconds": round(state.seconds, 1)}
+    row |= {name: round(value, 5) for name, value in means.items()} | {"checkpoints": state.replaced}
+    for rival in RIVALS:
+        results = against(
+            predict, rival, config.evaluation.eval_games, games.match_seed(config, games.CURVE_GAMES, state.step)
+        )
+        row |= {f"{rival}_won": float((results > 0).mean()), f"{rival}_drawn": float((results == 0).mean())}
+    return row
+
+
+def against(predict: Predict, rival: str, number: int, seed: int, mode: Mode = "sample") -> NDArray[np.float32]:
+    """float32 (number,), the network's results against a rival from the empty board, half of them from either side."""
+    pairings = games.both_sides(number)
+    return results_of(play_games([games.sampler(predict, mode), make(rival)], pairings, seed), pairings, LEARNER)
+
+
+def final_evaluation(predict: Predict, config: ReinforceConfig) -> dict[str, Any]:
+    """By rival, the games won of `final_games`, with a 95 % interval, and drawn; with sampled and with greedy moves."""
+    modes: dict[str, Mode] = {"": "sample", "_greedy": "policy"}
+    say(f"evaluating the result: {len(RIVALS) * len(modes)} matches of {config.evaluation.final_games:,} games")
+    report: dict[str, Any] = {}
+    for number, rival in enumerate(RIVALS):
+        for suffix, mode in modes.items():
+            seed = games.match_seed(config, games.FINAL_GAMES, number)
+            results = against(predict, rival, config.evaluation.final_games, seed, mode)
+            won = dataclasses.asdict(share(results > 0, trials=1))
+            # The interval of the games won; a draw counts as not won.
+            report[f"{rival}{suffix}"] = {"games": len(results), "won": won, "drawn": float((results == 0).mean())}
+    return report
