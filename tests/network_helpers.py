@@ -55,8 +55,8 @@ SMALL = {
 
 def shrink(change: Callable[[Any, str, Any], None] = setattr) -> None:
     """Make each architecture of `networks.build` small: large graphs take long to trace."""
-    for arch in networks.ARCHS:
-        module = importlib.import_module(f"distill.networks.{arch.replace('-', '_')}")
+    # All are imported first, because one takes its defaults from another.
+    for module in [importlib.import_module(f"distill.networks.{arch.replace('-', '_')}") for arch in networks.ARCHS]:
         for name in SMALL.keys() & vars(module).keys():
             change(module, name, SMALL[name])
         if defaults := module.build.__kwdefaults__:

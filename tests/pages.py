@@ -1,4 +1,4 @@
-"""A browser, a server and small models for the tests of the page."""
+"""A browser and a server for the tests of the page."""
 
 import functools
 import http.server
@@ -18,12 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import keras
 import pytest
 from helpers import REFERENCE
-from network_helpers import with_random_weights
 
-from distill import export, networks
+from distill import export
 from distill.exporters import conversion, formats
 from distill.game import rules
 
@@ -40,12 +38,6 @@ FLAGS = (
 
 PATIENCE = 180
 """Longest wait in seconds: the first search waits for the compiler."""
-
-
-def small_network() -> keras.Model:
-    """An untrained CNN with value head and fixed weights."""
-    keras.utils.set_random_seed(7)
-    return with_random_weights(networks.build("cnn", value_head=True))
 
 
 def chromium() -> str:
@@ -195,17 +187,22 @@ def fetched(url: str, **body: Any) -> bytes:
         return reply.read()
 
 
-def write_site(folder: Path, names: list[str], **exported: Path) -> None:
-    """The page of networks, of each the file that ships, or by its name that of a folder it was exported to."""
+def site_networks() -> list[str]:
+    """The networks in the command of `docs/website.md` that writes the page without a server."""
+    page = (REFERENCE.parents[1] / "docs" / "website.md").read_text(encoding="utf-8")
+    return re.search(r"distill\.export (.+) --web site\n", page)[1].split()
+
+
+def write_site(folder: Path) -> None:
+    """What that command writes, with the files that ship in place of converted ones."""
 
     def copy(name: str, _core: Any, path: Path, facts: Any) -> conversion.Converted:
-        of = exported.get(path.stem, REFERENCE / path.stem)
-        shutil.copy(of / "saved_model" / formats.FORMATS[name].file, path)
+        shutil.copy(REFERENCE / path.stem / "saved_model" / formats.FORMATS[name].file, path)
         return conversion.Converted(difference=0.0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conversion, "convert", copy)
-        assert export.main([*names, "--web", str(folder)]) == 0
+        assert export.main([*site_networks(), "--web", str(folder)]) == 0
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -245,6 +245,9 @@ def shared(number: int) -> Workers:
 
 def _begin(parent: int) -> None:
     """Leave Ctrl-C and messages to the parent, and end with it (not on Windows, where `getppid` never changes)."""
+    from joblib.externals.loky import process_executor
+
+    process_executor._USE_PSUTIL = False  # else loky replaces a worker that has loaded Keras, which takes 300 MB
     silence()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import re
+from pathlib import Path
 
 from distill.common.errors import UserError
+
+LIMITS = Path("/proc/self/limits")
 
 
 def cores() -> int:
@@ -19,13 +22,11 @@ def cores() -> int:
 
 def require_address_space(size: int, whose: str) -> None:
     """Raise UserError if `ulimit -v` allows less than `size` bytes: C++ would end the process without a message."""
-    if sys.platform != "win32":
-        import resource
-
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if limit != resource.RLIM_INFINITY and limit < size:
-            advice = f"ulimit -v is {limit >> 10}, raise it to {size >> 10} or unlimited"
-            raise UserError(f"not enough memory for {whose}: {advice}")
+    limits = LIMITS.read_text(encoding="utf-8") if LIMITS.exists() else ""  # Windows and macOS have none
+    limit = re.search(r"Max address space +(\d+)", limits)
+    if limit and int(limit[1]) < size:
+        advice = f"ulimit -v is {int(limit[1]) >> 10}, raise it to {size >> 10} or unlimited"
+        raise UserError(f"not enough memory for {whose}: {advice}")
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -25,9 +25,8 @@ LAST_COMPILED = {"uct": "uct_simulation.search", "puct": "puct_simulation.take_e
 def _folder() -> str:
     """The first folder that can be written: the package's, the user's, or one that only this process uses."""
     package = Path(__file__).parent
-    files = sorted(
-        [*package.rglob("*.py"), *(package.parent / "game").glob("*.py")]
-    )  # constants of `game` are compiled in
+    # Constants of `game` are compiled in, too.
+    files = sorted([*package.rglob("*.py"), *(package.parent / "game").glob("*.py")])
     known = str(provenance.versions("numba")).encode() + b"".join(path.read_bytes() for path in files)
     name = f"compiled-{hashlib.sha256(known).hexdigest()[:16]}"
     users = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "distill")

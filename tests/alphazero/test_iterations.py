@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
+from distill import reinforce
 from distill.alphazero import ends, games, iterations
 from distill.alphazero.ends import Count
-from distill.alphazero.presets import PRESETS, REINFORCE_PRESETS
-from distill.alphazero.settings import ReinforceConfig, SelfPlayConfig
+from distill.alphazero.presets import PRESETS
+from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, cli
 from distill.common.settings import build
 from distill.networks import precision as precision_module
@@ -129,6 +130,6 @@ def test_a_preset_calculates_as_the_processor_does_it_quickly(tmp_path, monkeypa
     monkeypatch.setattr(precision_module, "PROCESSOR", tmp_path / "cpuinfo")
     for preset in ("hour", "night"):
         assert cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS).machine.precision == precision
-    assert cli.parse(ReinforceConfig, ["--preset", "steady"], REINFORCE_PRESETS).precision == precision
+    assert cli.parse(reinforce.ReinforceConfig, ["--preset", "steady"], reinforce.PRESETS).precision == precision
     words = ["--preset", "hour", "--set", "precision=bfloat16"]
     assert cli.parse(SelfPlayConfig, words, PRESETS).machine.precision == "bfloat16"

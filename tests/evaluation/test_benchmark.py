@@ -1,9 +1,8 @@
-"""Properties of the shipped benchmark and of reading it; `test_boards.py` checks its sets.
+"""The shipped benchmark (`test_boards.py` checks its sets). Properties:
 
-* Every board is a position that is not over, canonical, and differs from every other board of any set up to mirror.
-* Stored scores cover the legal columns alone, and equal a live solver's on a sample.
-* `prepare` keeps every one of them out of training tables, in either orientation, by default.
-* A half or some sets can be read; a missing or damaged file, and a set that is not there, are named in one line.
+- boards are canonical, unfinished and distinct up to mirror; their scores are a live solver's;
+- `prepare` keeps every one of them out of training tables, in either orientation, by default;
+- a missing or damaged file, and a set that is not there, are named in one line.
 """
 
 from typing import Any

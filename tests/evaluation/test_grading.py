@@ -1,10 +1,8 @@
-"""Properties of grading moves.
+"""Grading of moves. Properties:
 
-* Optimal, outcome and critical are what their formulas say, on made-up scores; a full column is refused.
-* A player that plays the stored best moves scores 100 %, one that plays the worst keeps no outcome that can be lost.
-* Both orientations are played: a player that always prefers the left is caught by its mirrored moves.
-* A mirrored rising line counts as a falling one.
-* Samples are what they say; functions of Python are graded like players by name.
+- grades are what their formulas say: best moves score 100 %, the worst keep no outcome that can be lost;
+- both orientations are played, and a mirrored rising line counts as a falling one;
+- functions of Python are graded like players by name.
 """
 
 import numpy as np
@@ -77,19 +75,16 @@ def test_grades_are_what_the_formulas_say():
         grade_moves(SCORES, np.array([4, 0, 0]))
 
 
-def test_the_stored_best_moves_score_100_percent(boards):
+def test_the_stored_best_moves_score_100_percent_and_the_worst_keep_no_outcome_that_can_be_lost(boards):
     graded = grade(Oracle(boards), boards, seed=0)
     for name, metrics in grading.by_set(boards, graded).items():
         assert metrics["optimal"].mean == metrics["outcome"].mean == 1, name
     assert grading.mirrored_moves(boards, graded) == 1
-
-
-def test_the_worst_moves_keep_no_outcome_that_can_be_lost(boards):
-    graded = grade(Oracle(boards, worst=True), boards, seed=0)
-    for name, metrics in grading.by_set(boards, graded).items():
+    worst = grading.by_set(boards, grade(Oracle(boards, worst=True), boards, seed=0))
+    for name, metrics in worst.items():
         assert metrics["critical"].units == 0 or metrics["critical"].mean == 0, name
     midgame = (boards.set == "midgame") & is_critical(boards.scores)
-    assert grading.by_set(boards, graded)["midgame"]["critical"].units == midgame.sum() > 0
+    assert worst["midgame"]["critical"].units == midgame.sum() > 0
 
 
 def test_a_grade_depends_on_the_seed_alone(boards, monkeypatch):

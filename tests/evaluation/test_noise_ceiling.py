@@ -1,10 +1,8 @@
 """The noise ceiling. Properties:
 
-- of labels whose mixture is known, the ceiling is what the formula says; plain Python finds the same
-- equally frequent labels are decided by the visits behind the others, then the centre, then the lower column
-- on a board that is its own mirror a column and its mirror are one label, and on no other
-- the same seed gives the same labels, whatever else is asked for; no search draws as another one or as the run
-- where a win is on the board the ceiling is 1; elsewhere it is lower
+- of labels whose mixture is known it is what the formula and plain Python say; a column and its mirror are one label
+  only on a board that is its own mirror;
+- the same seed gives the same labels, whatever else is asked for; no search draws as another one or as the run.
 """
 
 from collections import Counter
@@ -103,13 +101,8 @@ def test_no_search_draws_as_another_one_or_as_the_run_did(rows, monkeypatch):
 
 def test_the_ceiling_is_1_where_a_win_is_on_the_board_and_lower_elsewhere(rows):
     current, mask = bits(parse_board(WON_AT_ONCE))
-    numbers = {
-        "game": np.zeros(1, np.int64),
-        "label": np.array([1], np.int8),
-        "ply": np.array([6], np.int8),
-        "outcome": np.ones(1, np.int8),
-    }
-    row = RawRows(current=current, mask=mask, **numbers)
+    one = {"game": np.zeros(1, np.int64), "label": np.ones(1, np.int8), "ply": np.full(1, 6, np.int8)}
+    row = RawRows(current=current, mask=mask, outcome=np.ones(1, np.int8), **one)
     assert noise_ceiling(row, UctSettings(simulations=200), seed=0).mean == 1, "the win is seen whatever the noise"
     noisy = noise_ceiling(rows, SETTINGS, seed=0)
     assert 1 / 7 < noisy.low < noisy.mean < noisy.high < 1

@@ -1,13 +1,8 @@
-"""The enumeration of a player's games as first mover, against plain Python over `game.rules` and the solver.
+"""The enumeration of a player's games as first mover, against plain Python and the solver. Properties:
 
-- Layers hold the distinct positions that plain Python finds, with as many wins, losing replies and draws.
-- Backed-up results and blunders are those of plain recursion.
-- Lost and drawn lines follow the rules and the player's moves, one for each last reply.
-- A killed enumeration resumes to the same files.
-- For a symmetric player, one evaluation of a board and its mirror image gives the same layers and moves; others are
-  refused.
-- Best replies: positions, lost lines and the share won are those of plain recursion.
-- The command refuses another player's folder, and a damaged network before it deletes anything.
+- layers, results, lines and best replies are those of plain recursion, by any number of workers;
+- a killed enumeration resumes to the same files;
+- the command refuses another player's folder and damaged files before it deletes anything.
 """
 
 import shutil
@@ -106,18 +101,6 @@ def test_every_losing_reply_ends_a_line_of_the_players_moves(tree):
         assert rules.is_won(position)
 
 
-def test_a_drawn_game_is_a_line(tmp_path):
-    """A folder with the positions of a single game, which fills the board."""
-    game = "257771314744647214174561532612263623536355"
-    for stones in range(0, 42, 2):
-        np.save(tmp_path / f"keys-{stones:02}.npy", np.array([key_of(rules.from_moves(game[:stones]))], np.uint64))
-        np.save(tmp_path / f"moves-{stones:02}.npy", np.array([int(game[stones]) - 1], np.int8))
-    lost, drawn = walk.Enumeration(tmp_path, choose).lines(40)
-    assert drawn == [game]
-    # Other replies in these positions win for the opponent; each leaves the game at its last move.
-    assert all(rules.is_won(rules.from_moves(line)) and line[:-1] == game[: len(line) - 1] for line in lost)
-
-
 def test_a_killed_enumeration_resumes_to_the_same_files(tree, tmp_path, monkeypatch):
     monkeypatch.setattr(walk, "CHUNK", 64)
     calls = 0
@@ -148,16 +131,16 @@ def test_boards_and_their_mirror_images_are_evaluated_once(tmp_path, monkeypatch
     monkeypatch.setattr(walk, "_moves", counted)
     flags = ["pillar", "--replies", "all", "--most-stones", "12", "--workers", "1"]
     assert command.main([*flags, "--out", str(tmp_path / "each")]) == 0
-    each = evaluated
+    without = evaluated
     assert command.main([*flags, "--symmetric", "--out", str(tmp_path / "once")]) == 0
-    assert evaluated - each < 0.55 * each
+    assert evaluated - without < 0.55 * without
     layers = {name: content for name, content in state(tmp_path / "each").items() if name.endswith(".npy")}
     assert len(layers) == 15
     assert {name: state(tmp_path / "once")[name] for name in layers} == layers
     for player in ("cnn", "random"):  # both with other moves in mirrored boards; the second has no policy
-        found = command.main([player, *flags[1:], "--symmetric", "--out", str(tmp_path / player)])
+        code = command.main([player, *flags[1:], "--symmetric", "--out", str(tmp_path / player)])
         error = capsys.readouterr().err
-        assert (found, "omit --symmetric" in error) == ((1, True) if player == "cnn" else (0, False))
+        assert (code, "omit --symmetric" in error) == ((1, True) if player == "cnn" else (0, False))
     assert command.main(["pillar", "--symmetric"]) == 2
     assert "need --replies all" in capsys.readouterr().err
 

@@ -1,9 +1,5 @@
-"""Properties of the makers of the graded boards, and of the shipped boards by the makers' definitions.
-
-* Every shipped set has the size its definition asks for, half of it dev and half test, the halves alike in stones.
-* Every shipped board belongs to its set.
-* In the games of held-out boards no player of this project takes part.
-* The file that is written reads as the boards that were made.
+"""The makers of the graded boards: every shipped set has its size, two like halves, and only boards that belong to it;
+in the games of held-out boards no player of this project takes part.
 """
 
 from collections import Counter

@@ -1,11 +1,8 @@
 """The ladder of all players. Properties:
 
-- a small run writes the table between the markers of its page and a CSV beside it, the strongest player first;
-- measured pairs are kept, also after an interruption; other settings are measured again;
-- a rating is the arena's for the same games, with `random` at 0;
-- a page without markers is refused before anything is played, and the text around the table stays;
-- the shipped measurements are those that the ladder asks for, and give the shipped table;
-- in the shipped table the levels are in order, and their intervals apart.
+- a small run writes the table and a CSV, rated as the arena rates; an interrupted run resumes;
+- a page without markers is refused before anything is played;
+- the shipped measurements give the shipped table, in which the levels are in order and apart.
 """
 
 from itertools import pairwise

@@ -1,6 +1,5 @@
-"""Larger networks: the shapes keep the symmetry of the board, files of labelled boards keep what was packed, and
-positions for labelling are playable. The search on an accelerator is that of `distill.mcts.puct`: the same visits,
-values and proofs. The trained network that ships loads and knows a win and a threat.
+"""Larger networks: files of labelled boards keep what was packed; slow: the search on an accelerator is that of
+`distill.mcts.puct`, with the same visits, values and proofs; the network that ships knows a win and a threat.
 """
 
 import os
@@ -13,36 +12,9 @@ import numpy as np
 import pytest
 
 from distill.game import encoding
-from distill.game.rules import from_keys, from_moves, has_four
+from distill.game.rules import from_moves
 from distill.networks import heads
-from experiments.large import boards, label, shapes
-
-AUXILIARY = ("children", "reply")
-
-
-@pytest.mark.parametrize("name", ["lines-8x2", "pooled-8x2"])
-def test_a_mirrored_board_gives_mirrored_outputs(name):
-    model = shapes.build(name, AUXILIARY)
-    for weight in model.trainable_variables:  # some start at zero, which would hide them
-        weight.assign(np.random.default_rng(1).normal(scale=0.1, size=weight.shape))
-    position = from_moves("443562")
-    board = encoding.boards(np.array([position.current], np.uint64), np.array([position.mask], np.uint64))
-    found, mirrored = (model(heads.encode(model, each)) for each in (board, board[:, :, ::-1]))
-    for output in ("logits", *AUXILIARY):
-        np.testing.assert_allclose(found[output], np.flip(mirrored[output], axis=1), atol=1e-5)
-    np.testing.assert_allclose(found["value"], mirrored["value"], atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["lines-8x2", "pooled-8x2", "attention-16x2"])
-def test_a_network_without_auxiliary_heads_has_the_same_weights(tmp_path, name):
-    model = shapes.without_heads(shapes.build(name, AUXILIARY))
-    plain = shapes.build(name)
-    plain.set_weights(model.get_weights())
-    plain.save(tmp_path / "best.keras")
-    planes = np.random.default_rng(0).integers(0, 2, (4, 6, 7, 2)).astype(np.float32)
-    loaded = keras.models.load_model(tmp_path / "best.keras", compile=False)
-    for output in ("logits", "value"):
-        np.testing.assert_allclose(loaded(planes)[output], model(planes)[output], atol=1e-6)
+from experiments.large import boards
 
 
 def test_packed_boards_merge_mirror_images_and_turn_the_reply(tmp_path):
@@ -63,17 +35,6 @@ def test_packed_boards_merge_mirror_images_and_turn_the_reply(tmp_path):
     packed = boards.load([tmp_path / "packed"])
     for name in ("key", "visits", "value", "outcome"):
         np.testing.assert_array_equal(packed[name], one[name])
-
-
-def test_openings_are_playable_and_some_are_empty():
-    current, mask = label.openings(400, np.random.default_rng(0))
-    assert not has_four(current).any()
-    assert not has_four(current ^ mask).any()
-    assert (mask == 0).any()
-    assert np.bitwise_count(mask).max() > 16
-    own, stones = from_keys(current + mask)
-    np.testing.assert_array_equal(own, current)
-    np.testing.assert_array_equal(stones, mask)
 
 
 def test_the_kept_network_takes_a_win_and_blocks_a_threat():
@@ -108,6 +69,7 @@ assert len(packed["key"]) > 2 * number
 """
 
 
+@pytest.mark.slow
 def test_the_search_on_an_accelerator_is_that_of_the_package():
     pytest.importorskip("jax", reason="the extra jax is not installed")
     environment = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.getcwd()}

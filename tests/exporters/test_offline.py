@@ -1,41 +1,19 @@
-"""The static page without a connection, and opened as a file. Properties, in headless Chromium:
+"""The page without a server, without a connection and opened as a file, in headless Chromium. Properties:
 
-- once loaded from a folder below a host's root, it plays on after the host has gone: every network, with search, and
-  the search with playouts;
-- where the browser refuses its cache, files come from the network;
-- every file of the site is kept and nothing else, a large network once it is chosen and there is room; a newer site
-  takes the place of the older one, whose files go;
-- with the networks that `docs/website.md` names it is under 6 MB to send, gzipped, without the large one;
-- its manifest names icons that are there, of the size they say, so that it can be installed;
-- opened as a file, the site and the page of the server each say in one sentence what to do.
+- once loaded it plays on after the host has gone; a newer site takes the place of the older one;
+- it is under 6 MB to send, gzipped, without the large network, and can be installed;
+- opened as a file, it says in one sentence what to do.
 """
 
 import gzip
 import json
-import re
 import shutil
 import struct
 
 import pytest
-from helpers import REFERENCE
 
 from distill.exporters import static_page
 from tests import pages
-
-
-def networks():
-    """The names in the command that `docs/website.md` shows."""
-    page = (REFERENCE.parents[1] / "docs" / "website.md").read_text()
-    return re.search(r"distill\.export (.+) --web site\n", page)[1].split()
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The page as `docs/website.md` makes it, of each network the file that ships."""
-    folder = tmp_path_factory.mktemp("host") / "below" / "site"
-    pages.write_site(folder, networks())
-    return folder
-
 
 KEPT = """async () => {
   await navigator.serviceWorker.ready;
@@ -47,8 +25,6 @@ KEPT = """async () => {
   return kept;
 }"""
 PLAY = "async (player) => (await import('./network.js')).choose(player, '44')"
-
-
 LARGE = "pillar-large.onnx"
 
 
@@ -64,38 +40,32 @@ def files_of(folder, *without):
 
 def test_it_plays_on_after_the_host_has_gone(browser, site):
     root = site.parents[1]
-    context = browser.new_context()
-    page = context.new_page()
+    page = browser.new_page()
     page.set_default_timeout(1000 * pages.PATIENCE)
     failed = []
     page.on("pageerror", lambda error: failed.append(str(error)))
     with pages.hosted(root) as address:
-        page.goto(f"{address}below/site/")
-        page.wait_for_selector("html[data-ready]")
+        pages.visit(page, f"{address}below/site/")
         assert list(page.evaluate(KEPT).values()) == [files_of(site, LARGE)]
-        page.reload()  # under the worker, which was installed after the page
-        page.wait_for_selector("html[data-ready]")
+        pages.visit(page)  # under the worker, which was installed after the page
         quota = {"origin": address[:-1], "quotaSize": 1}
-        context.new_cdp_session(page).send("Storage.overrideQuotaForOrigin", quota)
+        page.context.new_cdp_session(page).send("Storage.overrideQuotaForOrigin", quota)
         assert page.evaluate(PLAY, "pillar-large") in range(7), "a full disk takes no download"
         assert list(page.evaluate(KEPT).values()) == [files_of(site, LARGE)]
-        context.new_cdp_session(page).send("Storage.overrideQuotaForOrigin", {"origin": address[:-1]})
-        page.reload()
-        page.wait_for_selector("html[data-ready]")
+        page.context.new_cdp_session(page).send("Storage.overrideQuotaForOrigin", {"origin": address[:-1]})
+        pages.visit(page)
         assert page.evaluate(PLAY, "pillar-large") in range(7)
         assert list(page.evaluate(KEPT).values()) == [files_of(site)]
-    page.goto(f"{address}below/site/?again")
-    page.wait_for_selector("html[data-ready]")
-    for player in (*networks(), "pillar@puct:16", "uct:50"):
+    pages.visit(page, f"{address}below/site/?again")
+    for player in (*pages.site_networks(), "pillar@puct:16", "uct:50"):
         assert page.evaluate(PLAY, player) in range(7)
     page.check("#more-players")
     page.select_option("#player-1", "pillar@puct:16")
     page.get_by_role("button", name="Column 1").click()
     pages.wait_for(page, "location.hash.length === 3")
-    page.goto(f"{address}below/site/index.html")
-    page.wait_for_selector("html[data-ready]")
+    pages.visit(page, f"{address}below/site/index.html")
     assert failed == []
-    context.close()
+    page.close()
 
 
 def test_files_come_from_the_network_where_the_cache_fails(browser, site, tmp_path):
@@ -104,30 +74,27 @@ def test_files_come_from_the_network_where_the_cache_fails(browser, site, tmp_pa
     worker = folder / "sw.js"
     refused = "CacheStorage.prototype.match = () => Promise.reject(new Error('refused'));\n"
     worker.write_text(worker.read_text() + refused)
-    context = browser.new_context()
-    page = context.new_page()
+    page = browser.new_page()
     page.set_default_timeout(1000 * pages.PATIENCE)
     with pages.hosted(folder) as address:
         for _ in range(2):  # the second time under the worker
-            page.goto(address)
-            page.wait_for_selector("html[data-ready]")
+            pages.visit(page, address)
             page.evaluate(KEPT)
         assert page.evaluate("navigator.serviceWorker.controller !== null")
-    context.close()
+    page.close()
 
 
 def test_a_newer_site_takes_the_place_of_the_older_one(browser, site, tmp_path):
     folder = tmp_path / "below" / "site"
     shutil.copytree(site, folder, ignore=shutil.ignore_patterns(".lock"))
-    context = browser.new_context()
-    page = context.new_page()
+    page = browser.new_page()
     page.set_default_timeout(1000 * pages.PATIENCE)
     with pages.hosted(tmp_path) as address:
         page.goto(f"{address}below/site/")
         page.evaluate("caches.open('another site of this host')")
         [first] = set(page.evaluate(KEPT)) - {"another site of this host"}
         shutil.copy(static_page.SITE / "sw.js", folder)
-        (folder / f"{networks()[1]}.onnx").unlink()
+        (folder / f"{pages.site_networks()[1]}.onnx").unlink()
         (folder / "SHA256SUMS").unlink()  # it is written last, and names the others
         static_page._list_files(folder, later=[LARGE])
         page.reload()
@@ -136,7 +103,7 @@ def test_a_newer_site_takes_the_place_of_the_older_one(browser, site, tmp_path):
     assert len(kept) == 2
     assert kept.pop("another site of this host") == []
     assert list(kept.values()) == [files_of(folder, LARGE)]
-    context.close()
+    page.close()
 
 
 def test_it_is_small_enough_to_send_and_can_be_installed(site):

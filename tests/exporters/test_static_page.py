@@ -1,19 +1,9 @@
-"""The page without a server. Properties, in headless Chromium against a plain file server:
+"""The page without a server, in headless Chromium against a plain file server. Properties:
 
-- of every network that ships, all in one page, the browser's outputs are Python's on 64 boards, full columns among
-  them; the page offers them with searches where they have a value head, `pillar` first;
-- the search guided by a network plays Python's moves on 99 of 100 boards of random games, the value head alone all but
-  where it sees a tie; a search that is called off makes room at once;
-- a game is played by clicks against the network, and reviewed by its search; the search in the browser takes a win and
-  blocks one;
-- a player whom the page does not have, and a network that cannot be loaded, are named; a further worker that cannot
-  start costs time only;
-- nothing is asked of any other host, the console stays silent, and it works from a folder below the host's root;
-- the folder holds the licences of what it bundles; what only the server needs is not in it;
-- an older page is replaced, also behind a link; what else lies in its folder stays; a folder
-  that holds anything else is refused and stays; so are two networks of one name; the page tells its commit;
-- ONNX Runtime Web is fetched once, and refused where its hash is not the published one; without the ONNX packages, or
-  without any way to fetch it, one line says what to do.
+- the browser's outputs, searches and moves are Python's; what cannot be loaded or is not there is named;
+- nothing is asked of any other host, from a folder below the host's root; licences are there;
+- an older page is replaced, what else lies in its folder stays, and a folder of anything else is refused;
+- ONNX Runtime Web is fetched once, and refused where its hash is not the published one.
 """
 
 import http.client
@@ -37,30 +27,25 @@ from tests import pages
 
 MODEL = REFERENCE / SHIPPED[0]
 """For what does not depend on the network."""
+NAMES = pages.site_networks()
 FIRST = "pillar"
 """The page's own network, which has a value head."""
-NAMES = [FIRST, *(name for name in SHIPPED if name != FIRST)]
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory, exported):
-    """A plain file server's folder and address, with one page of all shipped networks in its folder `site`.
-
-    Its ONNX files are that of `exported` and those that ship, written by the same function.
-    """
-    root = tmp_path_factory.mktemp("host")
-    pages.write_site(root / "site", NAMES, **{FIRST: exported})
-    with pages.hosted(root) as address:
-        yield root, address
+def address(site):
+    """The page's address on a plain file server."""
+    with pages.hosted(site.parents[1]) as host:
+        yield f"{host}below/site/"
 
 
 @pytest.fixture(scope="module")
-def page(browser, host):
-    with pages.open_page(browser, f"{host[1]}site/") as opened:
+def page(browser, address):
+    with pages.open_page(browser, address) as opened:
         yield opened
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_browsers_answers_are_pythons(page, name):
     boards = comparison.check_boards(64)
     script = """async ([boards, name]) => {
@@ -80,9 +65,9 @@ def test_the_browsers_answers_are_pythons(page, name):
 def test_every_network_is_offered_and_with_searches_where_it_has_a_value(page):
     page.check("#more-players")
     offered = page.eval_on_selector_all("#player-1 optgroup option", "options => options.map((option) => option.value)")
-    assert offered[: len(SHIPPED)] == NAMES
+    assert offered[: len(NAMES)] == NAMES
     guided = [name for name in offered if "@" in name]
-    valued = [name for name in SHIPPED if "value" in pretrained.load(REFERENCE / name)(np.zeros((1, 6, 7), np.int8))]
+    valued = [name for name in NAMES if "value" in pretrained.load(REFERENCE / name)(np.zeros((1, 6, 7), np.int8))]
     assert guided == [f"{name}@puct:{number}" for name in valued for number in (16, 50, 200, 800)]
     assert FIRST in valued
     script = """async () => {
@@ -104,13 +89,13 @@ PLAY = "async (player) => (await import('./network.js')).choose(player, '44')"
 
 
 def test_a_search_plays_pythons_moves(page):
-    mode, number = "puct:16", 200
+    mode, number = "puct:16", 100
     games = unfinished_games(number, seed=3)
     positions = bits(*map(rules.from_moves, games))
     player = names.make(f"{REFERENCE / FIRST}@{mode}", fast=True)
     expected = player.choose(*positions, seeds_for(0, range(number)))
     found = page.evaluate(OPINIONS, [f"{FIRST}@{mode}", games])
-    assert sum(each["move"] == move for each, move in zip(found, expected.moves, strict=True)) >= 198
+    assert sum(each["move"] == move for each, move in zip(found, expected.moves, strict=True)) >= 99
     differences = np.array([each["value"] for each in found]) - expected.value
     assert np.median(abs(differences)) < 1e-4
     assert np.median(abs(np.array([each["policy"] for each in found]) - expected.policy)) < 1e-4
@@ -135,8 +120,8 @@ def test_an_aborted_search_ends_and_the_next_one_starts_at_once(page, player, mo
         assert page.evaluate(script, moves)["move"] == 3
 
 
-def test_a_network_that_cannot_be_loaded_and_a_player_whom_the_page_does_not_have_are_named(browser, host):
-    with pages.open_page(browser, f"{host[1]}site/", ignore=("404",)) as page:
+def test_a_network_that_cannot_be_loaded_and_a_player_whom_the_page_does_not_have_are_named(browser, address):
+    with pages.open_page(browser, address, ignore=("404",)) as page:
         script = (
             "async () => (await import('./network.js')).predict([new Int8Array(42)], 'gone').catch((e) => e.message)"
         )
@@ -144,19 +129,6 @@ def test_a_network_that_cannot_be_loaded_and_a_player_whom_the_page_does_not_hav
         script = "async (word) => (await import('./network.js')).opinion(word, '').catch((error) => error.message)"
         for word in ("nobody", f"{FIRST}@puct:0", f"{FIRST}@puct:9999", f"{FIRST}@sample"):
             assert page.evaluate(script, word) == f"There is no player “{word}” here."
-
-
-def test_a_worker_that_cannot_start_leaves_its_part_of_a_game_to_the_first(browser, host):
-    with pages.open_page(browser, f"{host[1]}site/", ignore=("404",)) as page:
-        page.add_init_script("Object.defineProperty(navigator, 'hardwareConcurrency', { value: 3 })")
-        pages.visit(page)
-        script = """async (player) => {
-          const { opinions } = await import("./network.js");
-          Worker = class extends Worker { constructor(_, options) { super("gone.js", options); } };
-          return (await opinions(player, "4453")).map(({ policy }) => policy.length);
-        }"""
-        assert page.evaluate(script, FIRST) == [7] * 5
-        assert page.evaluate(PLAY, FIRST) in range(7), "the networks still play"
 
 
 def test_a_game_is_played_and_reviewed_without_a_server(page):
@@ -179,19 +151,18 @@ def test_a_game_is_played_and_reviewed_without_a_server(page):
     page.click("#tab-play")
 
 
-def test_nothing_is_asked_of_any_other_host_and_nobody_of_the_server(page, host):
+def test_nothing_is_asked_of_any_other_host_and_nobody_of_the_server(page, address, site):
     asked = set()
     page.on("request", lambda request: asked.add(request.url))
-    pages.visit(page, f"{host[1]}site/?again#44")
-    assert all(url.startswith((f"{host[1]}site/", "data:", "blob:")) for url in asked)
+    pages.visit(page, f"{address}?again#44")
+    assert all(url.startswith((address, "data:", "blob:")) for url in asked)
     assert not page.locator("#api-link").is_visible()
     assert "ONNX Runtime Web" in page.inner_text("#notices")
-    folder = host[0] / "site"
-    assert "Apache License" in (folder / "licences" / "distill.txt").read_text()
-    assert "MIT License" in (folder / "licences" / "onnxruntime-web.txt").read_text()
-    assert (folder / "licences" / "onnxruntime-web-notices.txt").stat().st_size > 10_000
-    assert not [name for name in static_page.SERVER_ONLY if (folder / name).exists()]
-    assert not [*folder.rglob("*.mjs")]  # Debian's nginx has no type for them, and browsers refuse a module without one
+    assert "Apache License" in (site / "licences" / "distill.txt").read_text()
+    assert "MIT License" in (site / "licences" / "onnxruntime-web.txt").read_text()
+    assert (site / "licences" / "onnxruntime-web-notices.txt").stat().st_size > 10_000
+    assert not [name for name in static_page.SERVER_ONLY if (site / name).exists()]
+    assert not [*site.rglob("*.mjs")]  # Debian's nginx has no type for them, and browsers refuse a module without one
 
 
 def write_quickly(monkeypatch) -> None:

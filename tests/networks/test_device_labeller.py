@@ -65,9 +65,7 @@ def python(tmp_path):
 
 def test_searches_as_the_package_and_labels_games(python, tmp_path):
     make = "import keras; from distill import networks; from distill.networks.evaluator import weights_hash;"
-    make += (
-        "keras.utils.set_random_seed(3); core = networks.build('pillar', True, features=4, blocks=1, hidden=8);"
-    )
+    make += "keras.utils.set_random_seed(3); core = networks.build('pillar', True, features=4, blocks=1, hidden=8);"
     built = python("-c", make + "core.save('net.keras'); print(weights_hash(core)[:12])", weights="")
     assert built.returncode == 0, built.stderr
     weights = built.stdout.split()[-1]

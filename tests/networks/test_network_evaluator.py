@@ -1,8 +1,5 @@
-"""A network as a search evaluates it (`networks/evaluator.py`). Properties:
-
-- its results are the network's, in any batch, in bfloat16 nearly so;
-- the last bit of a result does not depend on its batch: a game is the same beside other games;
-- it keeps its weights until it takes others, and equal networks have one hash.
+"""A network as a search evaluates it (`networks/evaluator.py`): results are the network's, to the last bit the same in
+any batch; it keeps its weights until it takes others, and equal networks have one hash.
 """
 
 from typing import Any
@@ -37,27 +34,22 @@ def test_results_are_the_networks_in_any_batch():
 @pytest.mark.parametrize("arch", [*networks.ARCHS, "pillar in bfloat16"])
 def test_a_result_does_not_depend_on_its_batch(arch):
     if arch.startswith("pillar in"):
-        evaluate = NetworkEvaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), "bfloat16")
+        evaluate = NetworkEvaluator(core := saved.load_core(REFERENCE / "pillar" / "best.keras"), "bfloat16")
+        full, near = NetworkEvaluator(core)(*positions(40)), evaluate(*positions(40))
+        assert near[0].dtype == np.float32
+        assert 0 < np.abs(full[0] - near[0]).max() < 1
+        assert np.abs(full[1] - near[1]).max() < 0.2
     else:
         core, rng = networks.build(arch, True), np.random.default_rng(0)
         core.set_weights([rng.normal(0, 0.05, weight.shape) for weight in core.get_weights()])  # none of them zeros
         evaluate = NetworkEvaluator(core)
     current, mask = positions(256)
     logits, value = evaluate(current, mask)
-    for number in (1, 5, 12, 30, 60, 110, 190, 256):
+    for number in (1, 5, 30, 110, 256):
         chosen = np.random.default_rng(number).choice(256, number, replace=False)
         again = evaluate(current[chosen], mask[chosen])
         np.testing.assert_array_equal(again[0], logits[chosen])
         np.testing.assert_array_equal(again[1], value[chosen])
-
-
-def test_bfloat16_gives_nearly_the_same_and_the_read_out_stays_float32():
-    core = tiny()
-    current, mask = positions(40)
-    full, near = NetworkEvaluator(core)(current, mask), NetworkEvaluator(core, precision="bfloat16")(current, mask)
-    assert near[0].dtype == np.float32
-    assert 0 < np.abs(full[0] - near[0]).max() < 0.05
-    assert np.abs(full[1] - near[1]).max() < 0.02
 
 
 def test_the_evaluator_keeps_its_weights_until_it_takes_others():

@@ -1,14 +1,9 @@
 """The networks. Properties:
 
-- each has the parameter count of its source, with and without a value head, and is the same rebuilt from its config;
-- raw logits (B, 7), value (B,) inside [-1, 1]; one layer name, one layer;
-- `pillar` and `pillar-plain` answer a mirrored board with the mirrored logits and the same value, trained or not, and
-  are no larger than the CNN;
-- same seed, same weights;
-- the served network never plays a full column, breaks ties towards the centre and then the lower column, and has
-  no move on a full board; its value is inside [-1, 1] whatever rounds it;
-- planes and tokens made inside the graph equal those that `encoding` makes in NumPy; the planes of `pillar` are
-  what the rules say.
+- each has the parameter count of its source, and is the same rebuilt from its config; same seed, same weights;
+- the three of `pillar` answer a mirrored board with the mirrored logits and the same value;
+- the served network never plays a full column, and breaks ties towards the centre and then the lower column;
+- what the graph sees is the encoding; the planes of `pillar` are what the rules say.
 """
 
 import itertools
@@ -40,28 +35,15 @@ PARAMETERS = {
 
 
 @pytest.mark.parametrize(("arch", "count"), PARAMETERS.items())
-def test_a_network_has_exactly_its_number_of_parameters(arch, count):
+def test_a_network_has_its_number_of_parameters_and_is_the_same_rebuilt_from_its_config(arch, count, monkeypatch):
     assert networks.build(arch).count_params() == count
-
-
-@pytest.fixture
-def small(monkeypatch):
-    """Networks small of their kind."""
     shrink(monkeypatch.setattr)
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("arch", networks.ARCHS)
-def test_every_network_can_have_a_value_head_and_is_the_same_rebuilt_from_its_config(arch):
     assert heads.has_value(networks.build(arch)) == (arch == "resnet"), "only that one has it by itself"
-    core = with_random_weights(networks.build(arch, value_head=True))
-    names = [layer.name for layer in core.layers]
-    assert len(names) == len(set(names)), "every layer has a name of its own"
-    with pytest.raises(ValueError, match="'gpt' is none of cnn, transformer"):
-        networks.build("gpt")
     weights = [keras.utils.set_random_seed(seed) or networks.build(arch).get_weights() for seed in (1, 1, 2)]
     assert same(weights[0], weights[1])
     assert not same(weights[0], weights[2])
+    core = with_random_weights(networks.build(arch, value_head=True))
+    assert len({layer.name for layer in core.layers}) == len(core.layers)
     twin = keras.Model.from_config(core.get_config())
     twin.set_weights(core.get_weights())
     expected, outputs = (arrays(heads.played(network)(played_boards(5))) for network in (core, twin))
@@ -85,21 +67,15 @@ def test_our_own_networks_answer_a_mirrored_board_with_mirrored_logits(arch):
     assert np.abs(lopsided - lopsided[:, ::-1]).max() > 0.01
 
 
-@pytest.mark.parametrize(
-    ("logits", "move"),
-    [([0] * 7, 3), ([1, 1, 1, 0, 1, 1, 1], 2), ([1, 0, 0, 0, 0, 1, 1], 5), ([1, 0, 0, 0, 0, 0, 1], 0)],
-)
-def test_ties_go_to_the_centre_and_then_to_the_lower_column(logits, move):
+def test_ties_go_to_the_centre_and_then_to_the_lower_column_and_a_full_board_has_no_move():
     empty = np.zeros((1, 6, 7), np.int8)
-    assert arrays(answering(logits)(empty))["move"].tolist() == [move]
-
-
-def test_a_full_column_is_not_played_and_a_full_board_has_no_move():
     full = np.where(np.add.outer(np.arange(6) // 2, np.arange(7)) % 2, 1, -1).astype(np.int8)[None]
+    lower = {(0,) * 7: 3, (1, 1, 1, 0, 1, 1, 1): 2, (1, 0, 0, 0, 0, 1, 1): 5, (1, 0, 0, 0, 0, 0, 1): 0}
+    for logits, move in lower.items():
+        assert arrays(answering([*logits])(empty))["move"].tolist() == [move]
     for board, move in ((boards_of(LEFT_COLUMN_FULL), 4), (full, -1)):
         outputs = arrays(answering([9, 0, 0, 0, 1, 0, 0])(board))
-        assert outputs["logits"][0, 0] == np.float32(-1e9)
-        assert outputs["policy"][0, 0] == 0
+        assert (outputs["logits"][0, 0], outputs["policy"][0, 0]) == (np.float32(-1e9), 0)
         assert outputs["move"].tolist() == [move]
         assert outputs["policy"].sum() == pytest.approx(float(move != -1))
     # A runtime may round a value beyond its range.
@@ -133,11 +109,11 @@ def test_lines_are_what_the_rules_say_of_every_cell(precision):
     ]
     assert len(lines) == 69
     planes = np.stack([boards == 1, boards == -1], axis=-1).astype(np.float32)
-    lines = keras.ops.convert_to_numpy(keras.ops.cast(pillar.Lines(dtype=precision)(planes), "float32"))
-    assert lines.shape == (60, 6, 7, 9)
-    np.testing.assert_array_equal(lines[..., :2], planes)
+    features = keras.ops.convert_to_numpy(keras.ops.cast(pillar.Lines(dtype=precision)(planes), "float32"))
+    assert features.shape == (60, 6, 7, 9)
+    np.testing.assert_array_equal(features[..., :2], planes)
     current, mask = encoding.bitboards(boards)
-    for board, seen, *sides in zip(boards, lines, current, current ^ mask, strict=True):
+    for board, seen, *sides in zip(boards, features, current, current ^ mask, strict=True):
         second = np.count_nonzero(board) % 2
         assert (seen[..., 4] == second).all()
         for row, column in itertools.product(range(6), range(7)):
@@ -156,7 +132,7 @@ def test_lines_are_what_the_rules_say_of_every_cell(precision):
                 held = [[board[other] * sign for other in line if other != (row, column)] for line in through]
                 open_lines = sum(sum(stones) >= 2 and min(stones) >= 0 for stones in held)
                 assert seen[row, column, 7 + side] == (open_lines / 4 if empty else 0)
-    assert lines.any(axis=(0, 1, 2)).all(), "every plane was 1 somewhere"
+    assert features.any(axis=(0, 1, 2)).all(), "every plane was 1 somewhere"
 
 
 @pytest.mark.parametrize(
@@ -167,5 +143,7 @@ def test_widths_and_depths_are_arguments_that_a_file_keeps(arch, arguments, tmp_
     assert core.count_params() < networks.build(arch, value_head=True).count_params()
     saved.save_network(core, tmp_path / "small.keras")
     assert saved.load_core(tmp_path / "small.keras").count_params() == core.count_params()
+    with pytest.raises(ValueError, match="'gpt' is none of cnn, transformer"):
+        networks.build("gpt")
     with pytest.raises(UserError, match=f"--set arch.depth: {arch} takes "):
         networks.build(arch, depth=3)

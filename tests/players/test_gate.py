@@ -1,10 +1,5 @@
-"""The gate (`players/match.py`). Properties:
-
-- training games are evaluated once each, in windows of whole batches that start empty;
-- a candidate no better than the gate passes one window in 40, one no better than the champion hardly ever, one that
-  is clearly better nearly always; by the score alone, the published rule, chance passes a sixth of small windows;
-- draws are half a point;
-- the score is the candidate's.
+"""The gate (`players/match.py`): games count once, in windows of whole batches; a window passes as often as its rule
+means; draws are half a point; the score is the candidate's.
 """
 
 from typing import Any

@@ -1,14 +1,8 @@
-"""Properties of the named levels.
+"""The named levels. Properties:
 
-* Every level takes a win in one, in whatever direction, on every board of the benchmark that has one.
-* A threat is blocked with the probability that the level states, straight or diagonal; the higher levels always block.
-* Probabilities sum to 1 and are 0 on full columns; a mirrored board and policy have mirrored probabilities.
-* What a trap is; where one is, the levels that see none do not query the network; on other boards they do.
-* Club's probabilities are the policy's, at a temperature; the expert's move is the policy's best.
-* A policy of zeros leaves a move; so does a board on which only threatened columns are open.
-* A move is drawn by its seed, whatever else is in the batch, with those probabilities.
-* Perfect keeps the best score, and without the solver is a search by the network.
-* A level plays in the terminal and loads no TensorFlow.
+- every level takes a win in one; threats are blocked as often as stated; what a trap is, and who sees it;
+- probabilities are of open columns, sum to 1 and turn with the board; a move is drawn from them by its seed;
+- Perfect keeps the best score; the terminal loads no TensorFlow for a level.
 """
 
 import importlib.util
@@ -137,16 +131,13 @@ def test_a_move_is_drawn_by_its_seed_with_these_probabilities(club):
     assert alone == choices.moves[:20].tolist()
 
 
-def test_perfect_keeps_the_best_score():
+def test_perfect_keeps_the_best_score_and_without_the_solver_is_a_search_by_the_network(monkeypatch):
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
     late = np.flatnonzero(BOARDS.ply > 20)[:100]
     chances = make("perfect").choose(CURRENT[late], MASK[late], splitmix64(late.astype(np.uint64))).policy
     assert chances is not None
     scores = BOARDS.scores[late]
     assert (chances[scores < scores.max(1, keepdims=True)] == 0).all()
-
-
-def test_without_the_solver_perfect_is_a_search_by_the_network(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert levels.named("perfect").player == "reference/pillar@puct:800"
 

@@ -1,8 +1,5 @@
-"""Properties of the names of players.
-
-* A name is parsed, whether or not there is such a player.
-* A record names the evaluated file, its hash and its precision.
-* A wrong one is refused with the known ones; a custom one is not imported by the check.
+"""The names of players: they are parsed, a wrong one is refused with the known ones, and a record names the file
+that is evaluated, its hash and its precision.
 """
 
 import importlib.util

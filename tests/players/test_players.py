@@ -1,14 +1,8 @@
-"""Properties of the players.
+"""The players. Properties:
 
-* A network plays by its name in every mode; a folder without a model is refused.
-* `random` draws every legal column evenly and no full one; a move depends on its seed, not on the batch.
-* `punisher` wins in every direction, blocks when it cannot win, and is random otherwise.
-* A search player's policy is its share of visits, and several processes give the moves of one.
-* `solver` plays each of the best moves and no other.
-* A search guided by a network wins, blocks and reports its visits, without chance.
-* A player whose answer cannot be used is named, also where a level asks it.
-* A user's function or class plays under its module:object, and its source is part of its identity.
-* What can be seen on a board: wins by direction.
+- each plays as its name says, in every mode; a move depends on its seed, not on the batch or the number of processes;
+- a player whose answer cannot be used is named, also where a level asks it;
+- a user's function or class plays under its module:object, and its source is part of its identity.
 """
 
 import sys
@@ -77,26 +71,25 @@ def test_a_move_depends_on_its_seed_and_not_on_the_batch():
 
 
 @pytest.mark.parametrize("direction", WINS)
-def test_punisher_wins_at_once_and_blocks_what_it_cannot_beat(direction):
+def test_a_win_is_seen_in_its_direction_alone_and_punisher_takes_it_or_blocks_it(direction):
     position = parse_board(WINS[direction])
+    for other in WINS:
+        assert tactics.wins_in(*bits(position), other).any() == (other == direction)
+    assert np.flatnonzero(tactics.wins(*bits(position))[0]).tolist() == [WINNING_COLUMN[direction]]
     threatened = Position(position.opponent, position.mask)
     assert not tactics.wins(*bits(threatened)).any(), "the drawing must not let the blocker win"
     for board in (position, threatened):
         assert set(make("punisher").choose(*repeated(board, 20)).moves.tolist()) == {WINNING_COLUMN[direction]}
 
 
-def test_a_searchs_policy_is_its_share_of_visits():
+def test_a_searchs_policy_is_its_share_of_visits_and_processes_give_the_moves_of_one(monkeypatch):
     choices = make("uct:140").choose(*repeated(parse_board(FULL_CENTRE), 3))
     assert choices.policy.sum(1).tolist() == pytest.approx([1, 1, 1])
     assert (choices.policy[:, 3] == 0).all()
     assert (choices.policy.argmax(1) == choices.moves).all()
     assert np.allclose(choices.policy * 140, np.round(choices.policy * 140))
-
-
-def test_processes_give_the_moves_of_one(monkeypatch):
     monkeypatch.setattr(search, "SHARED_SIMULATIONS", 1)
-    boards = repeated(EMPTY, 9)
-    one, two = make("uct:30").choose(*boards), make("uct:30", workers=2).choose(*boards)
+    one, two = (make("uct:30", workers=workers).choose(*repeated(EMPTY, 9)) for workers in (1, 2))
     assert (one.moves == two.moves).all()
     assert (one.policy == two.policy).all()
 
@@ -106,14 +99,6 @@ def test_solver_plays_each_of_the_best_moves_and_no_other():
     choices = make("solver").choose(*repeated(rules.from_moves("334455"), 30))  # an open three
     assert set(choices.moves.tolist()) == {1, 5}
     assert set(choices.value.tolist()) == {1.0}
-
-
-@pytest.mark.parametrize("direction", WINS)
-def test_a_win_is_seen_in_its_direction_alone(direction):
-    current, mask = bits(parse_board(WINS[direction]))
-    for other in WINS:
-        assert tactics.wins_in(current, mask, other).any() == (other == direction)
-    assert np.flatnonzero(tactics.wins(current, mask)[0]).tolist() == [WINNING_COLUMN[direction]]
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
@@ -172,21 +157,11 @@ class Uniform:
         moves = np.full(len(mask), 3)
         return Choices(moves=moves, policy=np.full((len(mask), 7), 1 / 7), value=np.zeros(len(mask)))
 
-def lazy(boards, seeds):
-    return None
-
-def full(boards, seeds):
-    return [3] * len(boards)
-
 def fails(boards, seeds):
     return [][1]
 
 def without_seeds(boards):
     return [3] * len(boards)
-
-class Unfinished:
-    def choose(self, current, mask):
-        return None
 
 class Unprepared:
     def __init__(self):
@@ -212,18 +187,12 @@ def test_a_players_own_function_or_class_plays_under_its_spec(mine):
     first = a_class.choose(current[:1], mask[:1], asked[2][:1])
     assert first.value is not None
     assert first.value.tolist() == [0]
+    with pytest.raises(OutputError, match=r"a probability that is NaN, outside .* of a full column on 1 of 2"):
+        checked_choices(make("mine:Uniform"), *asked)
     for name, problem in {
-        "mine:lazy": r"mine:lazy: returned moves of shape \(\), not \(2,\)",
-        "mine:full": "mine:full: returned an illegal move on 1 of 2 boards",
-        "mine:Uniform": "mine:Uniform: returned a probability that is NaN, outside .* of a full column on 1 of 2",
-    }.items():
-        with pytest.raises(OutputError, match=problem):
-            checked_choices(make(name), *asked)
-    for name, problem in {
-        "mine:fails": f"IndexError: list index out of range ({mine}/mine.py:21)",
+        "mine:fails": f"IndexError: list index out of range ({mine}/mine.py:15)",
         "mine:without_seeds": "TypeError: without_seeds() takes 1 positional argument but 2 were given",
-        "mine:Unfinished": "TypeError: Unfinished.choose() takes 3 positional arguments but 4 were given",
-        "mine:Unprepared": f"SystemExit: no licence ({mine}/mine.py:32)",
+        "mine:Unprepared": f"SystemExit: no licence ({mine}/mine.py:22)",
     }.items():
         with pytest.raises(UserError) as caught:
             make(name)

@@ -1,11 +1,5 @@
-"""Properties of the solver that grades.
-
-* Its scores equal those of a plain search, on late boards of random games, full columns among them.
-* A mirrored board has the mirrored scores.
-* Known values: the empty board, a win in one, the score's sign and size as documented.
-* `moves_to_end` counts the plies of perfect play, for wins, losses and draws.
-* Several processes give the scores of one.
-* Without the package there is one line with the command that installs it.
+"""The solver that grades: its scores are those of a plain search, mirrored on mirrored boards, with known values, and
+the same from several processes; without the package one line names the command that installs it.
 """
 
 import sys

@@ -1,10 +1,8 @@
 """The container image of `serve`, as far as it can be tested without a daemon that builds it. Properties:
 
-- the copied files exist, get past `.dockerignore` and are all that the wheel is made of; other files stay out;
-- its command is valid, listens on all addresses at the exposed port, and does not run as root;
-- its packages, those that docs/networks.md names, are dependencies of this project, those of the extra `serve`
-  included, without TensorFlow; with them alone the page opens, and a shipped network, a search, and both together play;
-- with NumPy, ONNX Runtime and pydantic alone `load_pretrained` answers and `play` plays.
+- the copied files exist, get past `.dockerignore` and are all that the wheel is made of;
+- its command serves on the exposed port, not as root; its packages are dependencies without TensorFlow;
+- slow: with them alone the page opens and players move; with NumPy, ONNX Runtime and pydantic alone `play` plays.
 """
 
 import json
@@ -15,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 import pathspec
+import pytest
 from pages import fetched, listening
 
 from distill.common import settings
@@ -84,24 +83,18 @@ def test_its_packages_are_dependencies_without_tensorflow():
     assert not {"tensorflow", "keras"} & environments.needs(*PACKAGES)
 
 
-def check_server(python: Path, *command: str, **environment: str) -> None:
-    """A server at a free port shows the page, and three players move."""
-    env = {"PATH": os.environ["PATH"], "HOME": str(python.parents[2]), **environment}
-    words = [python, *command, "--port", "0"]
-    server = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=python.parents[2], env=env)
-    with listening(server) as address:
-        assert b"<html" in fetched(address)
-        for player in ("pillar", "uct:200", "pillar@puct:20"):
-            assert json.loads(fetched(f"{address}api/v1/move", player=player, moves="44"))["move"] in range(7)
-
-
+@pytest.mark.slow
 def test_with_its_packages_alone_the_server_plays(tmp_path):
     environments.linked(tmp_path / "env", *PACKAGES)
     python = tmp_path / "env" / "bin" / "python"
-    absent = "tensorflow", "keras", "pandas"
-    code = f"import importlib.util as u, sys; sys.exit(any(map(u.find_spec, {absent})))"
+    code = "import importlib.util as u, sys; sys.exit(any(map(u.find_spec, ('tensorflow', 'keras', 'pandas'))))"
     subprocess.run([python, "-c", code], check=True)
-    check_server(python, "-m", "distill", *COMMAND[1:], PYTHONPATH=str(ROOT))
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    words = [python, "-m", "distill", *COMMAND[1:], "--port", "0"]
+    with listening(subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=env)) as address:
+        assert b"<html" in fetched(address)
+        for player in ("pillar", "uct:200", "pillar@puct:20"):
+            assert json.loads(fetched(f"{address}api/v1/move", player=player, moves="44"))["move"] in range(7)
 
 
 def test_a_network_answers_and_plays_with_numpy_onnx_runtime_and_pydantic_alone(tmp_path):

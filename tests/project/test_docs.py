@@ -3,7 +3,6 @@
 * Files named in documents, docstrings, comments and recipes exist, unless .gitignore lists them as made by a run
   (`test_commands`: modules). The log and the changelog may name earlier ones.
 * Links in documents lead to existing files and headings.
-* Each published system cited in a comment has a section in docs/sources.md.
 * Each test named in tests/FAULTS.md exists.
 * These checks find the errors in an example text.
 """
@@ -136,14 +135,6 @@ def test_files_that_are_named_exist():
 def test_links_lead_to_files_and_headings():
     dead = {page.as_posix(): dead_links(read(page), page) for page in FILES if page.suffix == ".md"}
     assert {page: links for page, links in dead.items() if links} == {}
-
-
-def test_cited_systems_have_a_section():
-    headings = "\n".join(re.findall("^## (.*)$", read(DOCS / "sources.md"), re.MULTILINE))
-    recipes = [file for file in FILES if file.suffix in (".py", ".sh") and file.parts[0] != "tests"]
-    cited = set(re.findall("“((?:UT Project|Connect)[^”]*)”", "\n".join(map(read, recipes))))
-    assert len(cited) >= 4
-    assert {title for title in cited if title not in headings} == set()
 
 
 def test_the_tests_that_the_faults_name_exist():

@@ -1,10 +1,9 @@
 """The examples. Properties:
 
-- each client computes the outputs of `examples.json` in an environment that holds only its package and what that needs;
+- in an environment that holds only its package and what that needs, a client computes the outputs of `examples.json`,
+  reports other outputs, and without a folder of examples prints its usage and exits with 2; TensorFlow's client takes
+  the shipped network;
 - each has at most twenty lines; the browser's needs no other files than those it names;
-- a client reports differing outputs;
-- without an argument, TensorFlow's client takes the shipped network; the others print their usage and exit with 2,
-  as for a folder without examples;
 - README's five lines load the shipped network, which answers a board.
 
 `pytest -m slow tests/project/test_examples.py` runs the page in Chromium with the runtime that `--web` fetches.
@@ -26,23 +25,12 @@ from tests import environments, pages
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
+MODEL = REFERENCE / "pillar" / "saved_model"
 PACKAGES = {"savedmodel_client": "tensorflow", "onnx_client": "onnxruntime", "litert_client": "ai-edge-litert"}
-MODULES = ("distill", "tensorflow", "keras", "onnxruntime", "ai_edge_litert")
-
-
-def run(environment: Path, client: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
-    """Run a client in an environment, from an empty folder."""
-    nowhere = environment / "nowhere"
-    nowhere.mkdir(exist_ok=True)
-    command = [environment / "bin" / "python", "-I", EXAMPLES / f"{client}.py", *arguments]
-    return subprocess.run(list(map(str, command)), cwd=nowhere, capture_output=True, text=True)
-
-
-def importable(environment: Path) -> set[str]:
-    """The modules of interest that an environment has."""
-    code = f"import importlib.util as u; print(*[name for name in {MODULES} if u.find_spec(name)])"
-    command = [environment / "bin" / "python", "-I", "-c", code]
-    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+IMPORTABLE = """
+import importlib.util as u
+print(*[name for name in ("distill", "tensorflow", "keras", "onnxruntime", "ai_edge_litert") if u.find_spec(name)])
+"""
 
 
 def check(printed: str, model: Path) -> None:
@@ -57,20 +45,36 @@ def check(printed: str, model: Path) -> None:
     assert second == f"{len(examples)} boards match examples.json"
 
 
-@pytest.fixture
-def model(exported) -> Path:
-    """The SavedModel of a shipped network, with the other formats beside it."""
-    return exported / "saved_model"
-
-
 @pytest.mark.parametrize("client", PACKAGES)
-def test_a_client_matches_the_examples_in_a_clean_environment(tmp_path, model, client):
-    environments.linked(tmp_path / "env", PACKAGES[client])
-    own = PACKAGES[client].replace("-", "_")
-    assert importable(tmp_path / "env") == ({own, "keras"} if own == "tensorflow" else {own})
-    ended = run(tmp_path / "env", client, *([] if own == "tensorflow" else [model]))
-    assert ended.returncode == 0, ended.stderr
-    check(ended.stdout, model)
+def test_a_client_matches_the_examples_in_a_clean_environment_and_reports_what_does_not_match(tmp_path, client):
+    package, text = PACKAGES[client], (EXAMPLES / f"{client}.py").read_text()
+    assert len([line for line in text.split('"""')[2].splitlines() if line.strip()]) <= 20
+    assert f"pip install {package}\n" in text
+    environments.linked(tmp_path / "env", package)
+    (tmp_path / "nowhere").mkdir()
+
+    def run(*words: object) -> subprocess.CompletedProcess[str]:
+        command = [tmp_path / "env" / "bin" / "python", "-I", *words]
+        return subprocess.run(list(map(str, command)), cwd=tmp_path / "nowhere", capture_output=True, text=True)
+
+    assert set(run("-c", IMPORTABLE).stdout.split()) - {"keras"} == {package.replace("-", "_")}
+    if package == "tensorflow":
+        ended = run(EXAMPLES / f"{client}.py")
+        assert ended.returncode == 0, ended.stderr
+        return check(ended.stdout, MODEL)
+
+    check(run(EXAMPLES / f"{client}.py", MODEL).stdout, MODEL)
+    shutil.copytree(MODEL, tmp_path / "other")
+    examples = json.loads((MODEL / "examples.json").read_text())
+    examples[3]["policy"][2] += 0.01
+    (tmp_path / "other" / "examples.json").write_text(json.dumps(examples))
+    assert "differs by 0.0" in run(EXAMPLES / f"{client}.py", tmp_path / "other").stdout
+    for folder in ([], ["nowhere"]):
+        ended = run(EXAMPLES / f"{client}.py", *folder)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        usage = re.fullmatch(rf"usage: {client}.py FOLDER \[FILE\]; to write app/saved_model: (.*)\n", ended.stderr)
+        assert usage
+        assert usage[1] in text.split('"""')[1]
 
 
 def test_the_lines_of_the_readme_run_in_a_clone(monkeypatch, capsys):
@@ -81,34 +85,6 @@ def test_the_lines_of_the_readme_run_in_a_clone(monkeypatch, capsys):
     assert len(lines.splitlines()) == 5
     move, policy = re.match(r"(\d) \[(.*?)\] ", capsys.readouterr().out).groups()
     assert int(move) == np.argmax([float(share) for share in policy.split()])
-
-
-@pytest.mark.parametrize("folder", [[], ["nowhere"]])
-@pytest.mark.parametrize("client", ["onnx_client", "litert_client"])
-def test_without_a_folder_one_line_says_what_to_give_and_how_to_make_it(tmp_path, client, folder):
-    environments.linked(tmp_path / "env", PACKAGES[client])
-    ended = run(tmp_path / "env", client, *map(Path, folder))
-    assert (ended.returncode, ended.stdout) == (2, "")
-    said = re.fullmatch(rf"usage: {client}.py FOLDER \[FILE\]; to write app/saved_model: (.*)\n", ended.stderr)
-    assert said
-    assert said[1] in (EXAMPLES / f"{client}.py").read_text().split('"""')[1]
-
-
-def test_a_client_reports_differing_outputs(tmp_path, model):
-    other = tmp_path / "model"
-    shutil.copytree(model, other)
-    examples = json.loads((other / "examples.json").read_text())
-    examples[3]["policy"][2] += 0.01
-    (other / "examples.json").write_text(json.dumps(examples))
-    environments.linked(tmp_path / "env", PACKAGES["onnx_client"])
-    assert "differs by 0.0" in run(tmp_path / "env", "onnx_client", other).stdout
-
-
-@pytest.mark.parametrize("client", PACKAGES)
-def test_a_client_has_twenty_lines_and_names_its_package(client):
-    text = (EXAMPLES / f"{client}.py").read_text()
-    assert len([line for line in text.split('"""')[2].splitlines() if line.strip()]) <= 20
-    assert f"pip install {PACKAGES[client]}\n" in text
 
 
 def test_the_page_loads_nothing_from_other_hosts():

@@ -5,10 +5,9 @@ tests/FAULTS.md lists all faults and where each is tested. Here:
 - disk full (a real limit on the size of files) and read-only folders, in generate, prepare, train, export, evaluate
 - rows that do not fit in memory, in prepare
 - too little address space for TensorFlow
-- paths with spaces and Unicode; an ASCII-only locale; no home directory; no folder for compiled code
+- paths with spaces and Unicode; no home directory; no folder for compiled code
 - a clock that was moved back, files from the future
-- no games, one game, a batch larger than the data
-- half-written files left by a killed process
+- one game, a batch larger than the data
 - no pickle: not imported, not allowed in NumPy files
 - shards and records from others: sizes are checked before memory is allocated, names stay in their folder
 """
@@ -190,21 +189,15 @@ def test_a_clock_that_was_moved_changes_nothing(year, done, tmp_path, capsys):
     assert ": reused tables of " in capsys.readouterr().out
 
 
-def test_nothing_that_is_stored_or_decided_depends_on_the_time_of_day():
-    files = [path for package in ("mcts", "games", "datasets") for path in (PACKAGE / package).rglob("*.py")]
-    assert len(files) > 10
-    for path in files:
-        text = path.read_text(encoding="utf-8")
-        assert not [word for word in ("time.time(", "st_mtime", "datetime") if word in text], path
-
-
-def test_nothing_is_pickled():
-    """Not by us, and NumPy files are read without. (The pool, the cluster and Numba's cache pickle their own.)"""
+def test_nothing_is_pickled_and_nothing_that_is_stored_or_decided_depends_on_the_time_of_day():
+    """NumPy files are read without pickle. (The pool, the cluster and Numba's cache pickle their own.)"""
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         names = {entry.name.split(".")[0] for entry in imports_of(path, "distill")}
         assert not names & {"pickle", "cloudpickle", "dill", "shelve", "marshal"}, path
         assert not [word for word in ("allow_pickle", "safe_mode=False", "joblib.load") if word in text], path
+        if path.relative_to(PACKAGE).parts[0] in ("mcts", "games", "datasets"):
+            assert not [word for word in ("time.time(", "st_mtime", "datetime") if word in text], path
 
 
 def test_a_single_game_is_a_run_and_too_little_to_train_on(tmp_path, capsys):
@@ -216,28 +209,8 @@ def test_a_single_game_is_a_run_and_too_little_to_train_on(tmp_path, capsys):
     assert "generate more games" in last_line(capsys, "train")
 
 
-@pytest.mark.parametrize("stage", ["prepare", "train"])
-def test_a_run_without_games_is_named(stage, tmp_path, capsys):
-    write_games(tmp_path / "random", schema.ROW.empty_table())
-    assert run(stage, tmp_path) == 1
-    assert "generate more games" in last_line(capsys, stage)
-
-
 def test_a_batch_larger_than_the_data_holds_all_of_it(done):
     assert run_folder.result_of(done / "net")["steps"] == 1  # in its one epoch
-
-
-@pytest.mark.parametrize(
-    ("stage", "name"),
-    [("generate", "games/_run.json"), ("prepare", "prepared/*/_run.json"), ("train", "net/_run.json")],
-)
-def test_half_a_record_is_named(stage, name, done, tmp_path, capsys):
-    for folder in ("games", "random", "prepared", "net"):
-        shutil.copytree(done / folder, tmp_path / folder)
-    (path,) = tmp_path.glob(name)
-    path.write_bytes(path.read_bytes()[:20])
-    assert run(stage, tmp_path) == 1
-    assert f"{path}: damaged (" in last_line(capsys, stage)
 
 
 # Untrusted files
@@ -276,9 +249,4 @@ def test_a_run_from_others_cannot_name_files_outside_its_folder(name, tmp_path, 
     other = {"name": name.format(elsewhere=elsewhere)}
     change_record(folder, lambda record: record["result"]["shards"][0].update(other))
     assert run("prepare", tmp_path) == 1
-    assert "is no shard's name" in last_line(capsys, "prepare")
-
-
-def test_a_folder_may_itself_be_a_link(done, tmp_path):
-    (tmp_path / "random").symlink_to(done / "random")
-    assert run("prepare", tmp_path) == 0
+    assert "not the result of a run of games (shards.0.name: " in last_line(capsys, "prepare")

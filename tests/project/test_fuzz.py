@@ -3,7 +3,8 @@
 - a shard with changed, cut, doubled or swapped bytes: the old rows, or a DataError that names the file
 - inspecting such a shard, or rows with random numbers, lists violations and raises nothing
 - a record of random JSON: a record, or DataError
-- a move string and a drawn board: a reachable position that prints back, or ValueError
+- a move string: the position of its moves, one by one, or ValueError; a drawn board: a position that prints back, or
+  ValueError
 - a table of any rows is read back unchanged, with its hash
 
 `pytest -m slow tests/project/test_fuzz.py -s` runs for 5 minutes (DISTILL_FUZZ_SECONDS), with other seeds each hour
@@ -16,7 +17,6 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -81,20 +81,14 @@ def test_a_damaged_shard_is_read_correctly_or_refused_by_name(tmp_path):
     assert sum(read) < len(read) / 2
 
 
-def long_run(share: float) -> Iterator[random.Random]:
-    """Yields one generator repeatedly, for this share of a long run's time, and prints its seed."""
-    seed = int(os.environ.get("DISTILL_FUZZ_SEED", time.time() // 3600))
-    until = time.monotonic() + share * float(os.environ.get("DISTILL_FUZZ_SECONDS", 300))
-    print(f"\nDISTILL_FUZZ_SEED={seed}")
-    dice = random.Random(seed)
-    while time.monotonic() < until:
-        yield dice
-
-
 @pytest.mark.slow
 def test_many_damaged_shards_are_read_correctly_or_refused_by_name(tmp_path):
-    found = Counter("read" if read_or_refuse(damaged(dice), tmp_path) else "refused" for dice in long_run(0.6))
-    print(f"{found.total():,} damaged shards: {dict(found)}")
+    seed = int(os.environ.get("DISTILL_FUZZ_SEED", time.time() // 3600))
+    until = time.monotonic() + float(os.environ.get("DISTILL_FUZZ_SECONDS", 300))
+    dice, found = random.Random(seed), Counter[str]()
+    while time.monotonic() < until:
+        found["read" if read_or_refuse(damaged(dice), tmp_path) else "refused"] += 1
+    print(f"\nDISTILL_FUZZ_SEED={seed}: {found.total():,} damaged shards: {dict(found)}")
     assert found["read"]
     assert found["refused"]
 
@@ -154,21 +148,15 @@ LINES = st.text(alphabet="XO. ", min_size=6, max_size=9)
 BOARD_LINES = st.text(alphabet="XO.", min_size=7, max_size=7)
 
 
-@given(
-    moves=st.one_of(st.text(alphabet="1234567", max_size=45), st.text(max_size=12)),
-    drawing=st.lists(LINES, min_size=5, max_size=7).map("\n".join)
-    | st.lists(BOARD_LINES, min_size=6, max_size=6).map("\n".join)
-    | st.text(max_size=60),
+def changed(seed: int, most: int, place: int, text: str) -> str:
+    """A random game with one of its moves replaced."""
+    moves = game_at_random(seed, most)
+    return moves[:place] + text + moves[place + 1 :]
+
+
+GAMES = st.builds(
+    changed, st.integers(0, 2**32), st.integers(0, 42), st.integers(0, 41), st.sampled_from("1234567089x٣")
 )
-@settings(max_examples=100)
-def test_a_move_string_and_a_drawing_are_positions_or_are_refused(moves, drawing):
-    for parse, text in ((rules.from_moves, moves), (rules.parse_board, drawing)):
-        with contextlib.suppress(ValueError):
-            position = parse(text)
-            if parse is rules.from_moves:
-                assert position.ply == len(moves)
-            assert rules.problem_with(position) is None
-            assert rules.draw(rules.parse_board(rules.draw(position))) == rules.draw(position)
 
 
 def played(moves: str) -> rules.Position | None:
@@ -182,48 +170,22 @@ def played(moves: str) -> rules.Position | None:
     return position
 
 
-def mutated(text: str, alphabet: str, dice: random.Random) -> str:
-    """The text with up to three characters replaced, deleted, doubled or inserted."""
-    letters = list(text)
-    for _ in range(dice.choice([0, 1, 1, 2, 3])):
-        place = dice.randrange(len(letters) + 1)
-        change = dice.choice([[], [dice.choice(alphabet)], letters[place : place + 1] * 2])
-        letters[place : place + dice.randrange(2)] = change
-    return "".join(letters)
-
-
-@pytest.mark.slow
-def test_many_move_strings_and_drawings_are_parsed_or_refused():
-    """Games and their drawings, most of them with a few wrong characters.
-
-    A move string must be accepted exactly if it can be played move by move. An accepted drawing must print back, and
-    the drawing of a played position must be accepted.
-    """
-    found: Counter[str] = Counter()
-    for dice in long_run(0.4):
-        game = game_at_random(dice.getrandbits(32), dice.randrange(43))
-        moves = mutated(game, "1234567089xX .\u0661\u00b2\n", dice)
-        expected = played(moves)
-        try:
-            position = rules.from_moves(moves)
-        except ValueError:
-            assert expected is None, moves
-            found["moves refused"] += 1
-        else:
-            assert expected is not None, moves
-            assert position == expected, moves
-            found["moves accepted"] += 1
-
-        whole = rules.draw(rules.from_moves(game))
-        assert rules.parse_board(whole) == rules.from_moves(game), game
-        drawing = mutated(whole, "XO. \nxo0\u041e\u00a0", dice)
-        try:
-            position = rules.parse_board(drawing)
-        except ValueError:
-            found["drawings refused"] += 1
-        else:
-            assert rules.problem_with(position) is None, drawing
-            assert "".join(rules.draw(position).split()) == "".join(drawing.split()), drawing
-            found["drawings accepted"] += 1
-    print(", ".join(f"{number:,} {what}" for what, number in sorted(found.items())))
-    assert len(found) == 4
+@given(
+    moves=st.one_of(st.text(alphabet="1234567", max_size=45), st.text(max_size=12), GAMES),
+    drawing=st.lists(LINES, min_size=5, max_size=7).map("\n".join)
+    | st.lists(BOARD_LINES, min_size=6, max_size=6).map("\n".join)
+    | st.text(max_size=60),
+)
+@settings(max_examples=200)
+def test_a_move_string_and_a_drawing_are_positions_or_are_refused(moves, drawing):
+    expected = played(moves)
+    try:
+        assert rules.from_moves(moves) == expected
+    except ValueError:
+        assert expected is None
+    else:
+        assert rules.parse_board(rules.draw(expected)) == expected
+    with contextlib.suppress(ValueError):
+        position = rules.parse_board(drawing)
+        assert rules.problem_with(position) is None
+        assert "".join(rules.draw(position).split()) == "".join(drawing.split())

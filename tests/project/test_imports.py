@@ -4,12 +4,13 @@
 * No modules import each other in a circle when they are loaded.
 * Teacher and grader never meet: `generate`, `prepare` and `train` do not reach `players/` or `evaluation/`.
 * Only `networks/`, `training/`, `exporters/` and `policy_gradient/` import TensorFlow or Keras when a module is
-  loaded; elsewhere a function does.
+  loaded; elsewhere a function does, and none in `game/` and `mcts/`.
 * Every dependency of the package is imported by it, scikit-learn only by the functions that measure.
 * Importing `distill.generate` leaves `tensorflow` and `keras` out of the process.
 * Nothing is imported by a computed name except where listed, so this walk sees everything.
 * The package knows no experiment; experiments import the package and nothing else of the checkout.
-* The walk itself sees what it should, shown on a small made-up package.
+* Neither the package nor an example imports a module that Windows lacks.
+* The walk itself sees what it should.
 """
 
 import ast
@@ -17,9 +18,9 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import pytest
 from helpers import Import, imports_of
 
 import distill
@@ -45,6 +46,7 @@ WITH_TENSORS = ("networks", "training", "exporters", "policy_gradient")
 COMPUTED = {"", "__main__", "common.plugins", "networks.registry"}
 """The library's names, the command that is given, a user's "module:object", and in `networks.build` a network."""
 TENSOR_LIBRARIES = {"tensorflow", "keras"}
+POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
 
 class Project:
@@ -91,10 +93,9 @@ class Project:
             waiting += new
         return found
 
-    def tensor_imports(self, module: str, at_load_only: bool = False) -> set[str]:
-        """TensorFlow and Keras, as far as a module imports them itself."""
-        names = {entry.name.split(".")[0] for entry in self.imports[module] if entry.at_load or not at_load_only}
-        return names & TENSOR_LIBRARIES
+    def libraries(self, module: str, at_load_only: bool = False) -> set[str]:
+        """Top-level names that a module imports itself."""
+        return {entry.name.split(".")[0] for entry in self.imports[module] if entry.at_load or not at_load_only}
 
 
 PROJECT = Project(PACKAGE)
@@ -111,58 +112,59 @@ def package_of(module: str) -> str | None:
 IN_PACKAGES = sorted(module for module in PROJECT.files if package_of(module))
 
 
+def wrong(names: Callable[[str], Iterable[str]], modules: Iterable[str] = PROJECT.files) -> dict[str, set[str]]:
+    """The modules that import, by `names`, what they must not."""
+    return {module: set(found) for module in modules if (found := names(module))}
+
+
+def test_the_walk_follows_imports_through_others_and_tells_what_loading_runs_from_what_a_function_runs():
+    assert "common.cli" in PROJECT.needs("generate")
+    assert "mcts.engine.jit" in PROJECT.reaches("generate") - PROJECT.needs("generate")
+    assert "keras" in PROJECT.libraries("networks.heads", at_load_only=True)
+    assert "keras" in PROJECT.libraries("networks.backend") - PROJECT.libraries("networks.backend", at_load_only=True)
+
+
 def test_every_module_is_a_package_or_a_command():
     assert {package_of(module) for module in IN_PACKAGES} == set(PACKAGES)
     assert set(PROJECT.files) >= {"common.cli", "game.rules", "games.schema", "generate"}
-    for module in PROJECT.files:
-        assert package_of(module) or "." not in module, f"{module} lies in a folder that is no package"
+    assert [module for module in PROJECT.files if "." in module and not package_of(module)] == []
 
 
-@pytest.mark.parametrize("module", IN_PACKAGES)
-def test_a_package_imports_packages_to_its_left_only(module):
-    left = PACKAGES[: PACKAGES.index(str(package_of(module))) + 1]
-    assert not {other for other in PROJECT.needs(module) if package_of(other) not in left}
+def test_a_package_imports_packages_to_its_left_only_and_nothing_imports_a_command():
+    def to_the_right(module: str) -> set[str]:
+        left = PACKAGES[: PACKAGES.index(str(package_of(module))) + 1]
+        return {other for other in PROJECT.needs(module) if package_of(other) not in left}
+
+    assert wrong(to_the_right, IN_PACKAGES) == {}
+    assert wrong(lambda command: PROJECT.reaches(command) & COMMANDS, COMMANDS) == {}
 
 
-@pytest.mark.parametrize("module", sorted(PROJECT.files))
-def test_no_module_needs_itself_to_be_loaded(module):
-    assert module not in PROJECT.reaches(module, at_load_only=True)
+def test_no_module_needs_itself_to_be_loaded():
+    assert wrong(lambda module: {module} & PROJECT.reaches(module, at_load_only=True)) == {}
 
 
-@pytest.mark.parametrize("command", ["generate", "prepare", "train"])
-def test_teacher_and_grader_never_meet(command):
-    assert not {module for module in PROJECT.reaches(command) if package_of(module) in ("players", "evaluation")}
+def test_teacher_and_grader_never_meet():
+    graders = {module for module in PROJECT.files if package_of(module) in ("players", "evaluation")}
+    assert wrong(lambda command: PROJECT.reaches(command) & graders, ["generate", "prepare", "train"]) == {}
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_no_command_imports_another(command):
-    assert not PROJECT.reaches(command) & COMMANDS
+def test_only_packages_of_networks_import_tensorflow_or_keras_when_a_module_is_loaded():
+    def tensors(module: str) -> set[str]:
+        return PROJECT.libraries(module, at_load_only=package_of(module) not in ("game", "mcts")) & TENSOR_LIBRARIES
+
+    others = [module for module in PROJECT.files if package_of(module) not in WITH_TENSORS]
+    assert wrong(tensors, others) == {}
+    for command in ("generate", "prepare", "__main__"):  # they train nothing and load no network
+        assert wrong(tensors, {command, *PROJECT.reaches(command, at_load_only=True)}) == {}
 
 
-@pytest.mark.parametrize("module", sorted(PROJECT.files))
-def test_only_packages_of_networks_import_tensorflow_or_keras_when_a_module_is_loaded(module):
-    if package_of(module) not in WITH_TENSORS:
-        assert not PROJECT.tensor_imports(module, at_load_only=True)
-    if package_of(module) in ("game", "mcts"):
-        assert not PROJECT.tensor_imports(module)
-
-
-@pytest.mark.parametrize("command", ["generate", "prepare", "__main__"])
-def test_a_command_that_trains_nothing_loads_no_network(command):
-    loaded = {command, *PROJECT.reaches(command, at_load_only=True)}
-    assert not {module for module in loaded if PROJECT.tensor_imports(module, at_load_only=True)}
-
-
-def test_every_dependency_is_imported():
+def test_every_dependency_is_imported_and_scikit_learn_is_not_loaded_with_a_module():
     project = tomllib.loads((PACKAGE.with_name("pyproject.toml")).read_text(encoding="utf-8"))["project"]
-    named = {re.split("[><=]", dependency)[0] for dependency in project["dependencies"]}
-    imported = {entry.name.split(".")[0] for entries in PROJECT.imports.values() for entry in entries}
-    assert {name for name in named if {"scikit-learn": "sklearn"}.get(name, name) not in imported} == set()
-
-
-@pytest.mark.parametrize("module", sorted(PROJECT.files))
-def test_scikit_learn_is_not_loaded_with_a_module(module):
-    assert not [entry for entry in PROJECT.imports[module] if entry.at_load and entry.name.startswith("sklearn")]
+    named = {
+        re.split("[><=]", dependency)[0].replace("scikit-learn", "sklearn") for dependency in project["dependencies"]
+    }
+    assert named <= set().union(*map(PROJECT.libraries, PROJECT.files))
+    assert wrong(lambda module: {"sklearn"} & PROJECT.libraries(module, at_load_only=True)) == {}
 
 
 def test_importing_generate_leaves_tensorflow_and_keras_out():
@@ -172,60 +174,19 @@ def test_importing_generate_leaves_tensorflow_and_keras_out():
 
 
 def test_nothing_else_is_imported_by_a_computed_name():
-    found = set()
-    for module, file in PROJECT.files.items():
-        text = ast.unparse(ast.parse(file.read_text(encoding="utf-8")))
-        if "import_module" in text or "__import__" in text or "runpy" in text:
-            found.add(module)
-    assert found <= COMPUTED
+    texts = {module: ast.unparse(ast.parse(file.read_text(encoding="utf-8"))) for module, file in PROJECT.files.items()}
+    assert {module for module, text in texts.items() if re.search("import_module|__import__|runpy", text)} <= COMPUTED
 
 
-@pytest.mark.parametrize("module", sorted(PROJECT.files))
-def test_the_package_knows_no_experiment(module):
-    assert EXPERIMENTS.name not in {entry.name.split(".")[0] for entry in PROJECT.imports[module]}
-
-
-@pytest.mark.parametrize("module", sorted(Project(EXPERIMENTS).files))
-def test_experiments_import_nothing_of_the_checkout_but_the_package(module):
+def test_the_package_knows_no_experiment_and_experiments_nothing_else_of_the_checkout():
+    assert wrong(lambda module: {EXPERIMENTS.name} & PROJECT.libraries(module)) == {}
     beside = {path.stem for path in PACKAGE.parent.iterdir()} - {PACKAGE.name, EXPERIMENTS.name}
     assert {"tests", "benchmarks"} <= beside
-    imported = {entry.name.split(".")[0] for entry in Project(EXPERIMENTS).imports[module]}
-    assert not imported & beside
+    experiments = Project(EXPERIMENTS)
+    assert wrong(lambda module: experiments.libraries(module) & beside, experiments.files) == {}
 
 
-@pytest.fixture
-def made_up(tmp_path: Path) -> Project:
-    root = tmp_path / "made"
-    files = {
-        "__init__.py": "",
-        "a/__init__.py": "",
-        "a/one.py": "from made.b import two\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import keras\n",
-        "b/__init__.py": "from ..c import three\n",
-        "b/two.py": "def later():\n    import made.d\n    from tensorflow import keras\n",
-        "c/__init__.py": "",
-        "c/three.py": "class Holder:\n    import keras.layers\n",
-        "d.py": "import json\n",
-        "e.py": "try:\n    from . import d as renamed\nexcept ImportError:\n    pass\n",
-    }
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
-    return Project(root)
-
-
-def test_the_walk_follows_absolute_relative_nested_and_package_imports(made_up):
-    assert made_up.needs("a.one") == {"b", "b.two"}
-    assert made_up.needs("b") == {"c", "c.three"}
-    assert made_up.needs("b.two") == {"d"}
-    assert made_up.needs("b.two", at_load_only=True) == set()
-    assert made_up.needs("e", at_load_only=True) == {"d"}
-    assert made_up.reaches("a.one") == {"b", "b.two", "c", "c.three", "d"}
-    assert made_up.reaches("a.one", at_load_only=True) == {"b", "b.two", "c", "c.three"}
-
-
-def test_the_walk_tells_what_loading_runs_from_what_a_function_runs(made_up):
-    assert made_up.tensor_imports("a.one") == {"keras"}
-    assert made_up.tensor_imports("a.one", at_load_only=True) == set()
-    assert made_up.tensor_imports("b.two") == {"tensorflow"}
-    assert made_up.tensor_imports("b.two", at_load_only=True) == set()
-    assert made_up.tensor_imports("c.three", at_load_only=True) == {"keras"}
+def test_nothing_imports_what_windows_lacks():
+    assert wrong(lambda module: PROJECT.libraries(module) & POSIX_ONLY) == {}
+    examples = Project(PACKAGE.with_name("examples"))
+    assert wrong(lambda module: examples.libraries(module) & POSIX_ONLY, examples.files) == {}

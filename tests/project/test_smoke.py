@@ -1,8 +1,5 @@
-"""`--preset smoke`: each command takes what the one before wrote, without another flag. Properties:
-
-- the chain runs from scratch to games, tables, a trained, exported, graded and playing network, and self-play;
-- nothing is read or written outside data/smoke and models/smoke;
-- every command has the preset; another network or kind of run has another folder.
+"""`--preset smoke`: each command takes what the one before wrote, without another flag, from scratch to a trained,
+exported, graded and playing network, and self-play; nothing is read or written outside data/smoke and models/smoke.
 """
 
 import importlib
@@ -75,7 +72,7 @@ def smoke_settings(stage: str, *flags: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_command_has_the_preset_and_stays_in_its_folders(stage):
+def test_every_command_has_the_preset_and_stays_in_its_folders(place, stage):
     values = smoke_settings(stage).values()
     words = [word for value in values for word in (value if isinstance(value, list) else [value])]
     places = [word for word in words if isinstance(word, str) and word.startswith(("data/", "models/", "docs/"))]

@@ -1,9 +1,7 @@
-"""The tutorial. Properties:
+"""The tutorial, and the cells of a real kernel, as in Colab. Properties:
 
-- it is a valid notebook, small enough for a browser; its links, its commands with their flags, and the public names
-  that it uses exist;
-- every cell ran in order, without an error, and its output is stored;
-- slow: it runs from top to bottom, and a second time, with the stored kinds of output, and writes only its two folders.
+- commands and the Python API run in cells outside the checkout; a user's mistake is one line there;
+- the tutorial's links, commands and names exist, and every cell ran in order; slow: it runs from top to bottom, twice.
 """
 
 import dataclasses
@@ -24,6 +22,34 @@ from tests.project.test_docs import dead_links
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
+
+
+CELLS = [
+    "import asyncio, os, sys\nassert asyncio.get_running_loop().is_running()\nprint(os.environ['MPLBACKEND'])",
+    "!{sys.executable} -m distill.train --data nowhere --out other",
+    "import distill\nprint(distill.generate_games('games', games=4, simulations=50, shard_games=2, workers=2))",
+    "distill.train_network('mk4', data='games', prepared='tables', out='net', epochs=1, batch_size=32, "
+    "validation_fraction=0.5, export=False)",
+    "print(distill.evaluate_players(['net', 'random'], sets=['midgame'], boards=4)['net']['midgame']['optimal'].mean)",
+    "try: distill.train_network('cnn', data=['nowhere'], out='other')\n"
+    "except distill.UserError as error: print('UserError:', error)",
+]
+
+
+def test_commands_and_the_api_run_in_cells_and_mistakes_are_one_line(tmp_path, monkeypatch):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel's own
+    NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    said = ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
+    assert "inline" in said[0]
+    assert "Traceback" not in said[1]
+    assert sum("nowhere" in line for line in said[1].splitlines()) == 1
+    assert "top-1 accuracy against the teacher" in said[3]
+    assert 0 <= float(said[4].split()[-1]) <= 1
+    assert said[5].splitlines()[-1].startswith("UserError: nowhere")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["games", "net", "tables"]
 
 
 def code(notebook: Any) -> list[Any]:
@@ -50,19 +76,18 @@ def stored() -> Any:
     return notebook
 
 
-def test_every_cell_ran_in_order_and_its_output_is_stored(stored):
+def test_every_cell_ran_in_order_and_its_links_commands_and_names_exist(stored, tmp_path, monkeypatch, capsys):
     cells = code(stored)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    silent = [cell for cell in cells if not shown(cell)]
-    assert silent == cells[:1]
+    assert [cell for cell in cells if not shown(cell)] == cells[:1]
     assert not any(output.output_type == "error" for cell in cells for output in cell.outputs)
     assert TUTORIAL.stat().st_size < 600_000
-
-
-def test_its_commands_flags_and_public_names_exist(stored, tmp_path, monkeypatch, capsys):
+    text = "\n".join(cell.source for cell in stored.cells if cell.cell_type == "markdown")
+    assert "](" in text
+    assert dead_links(text, TUTORIAL.relative_to(ROOT)) == []
     (tmp_path / "models" / "tutorial" / "pillar").mkdir(parents=True)  # as made by training
     monkeypatch.chdir(tmp_path)
-    source = "\n".join(cell.source for cell in code(stored))
+    source = "\n".join(cell.source for cell in cells)
     commands = re.findall(r"^python -m (distill\S+) (.*)", source, re.MULTILINE)
     assert len(commands) == 2
     for module, flags in commands:
@@ -70,12 +95,6 @@ def test_its_commands_flags_and_public_names_exist(stored, tmp_path, monkeypatch
         assert main(shlex.split(flags)) == 0, capsys.readouterr()
     used = set(re.findall(r"\bdistill\.([a-z]\w*)\(", source))
     assert {"generate_games", "train_network", "evaluate_players"} <= used <= set(distill.PUBLIC)
-
-
-def test_its_links_lead_somewhere(stored):
-    text = "\n".join(cell.source for cell in stored.cells if cell.cell_type == "markdown")
-    assert "](" in text
-    assert dead_links(text, TUTORIAL.relative_to(ROOT)) == []
 
 
 @pytest.mark.slow

@@ -1,9 +1,7 @@
 """The wheel, used without a checkout. Properties:
 
 - it holds the tracked files of the package, all that ships, and the commit, and nothing else;
-- installed and used from another folder, `play`, `serve` and `evaluate` find a shipped network by its name, and games
-  are generated and trained on;
-- messages name the same extras as in a checkout, and point to nothing that a wheel lacks.
+- installed elsewhere, shipped networks are found by name, games generated and trained on; slow: the page served.
 
 The environment is a fresh one that also sees the packages of this one, but not the checkout. `pytest -m slow
 tests/project/test_wheel.py` installs everything from the index.
@@ -109,14 +107,11 @@ def test_it_holds_the_package_and_all_that_ships_and_nothing_else(wheel):
     assert wheel.name.startswith("connect4_distill-")
 
 
-def test_the_checkout_is_not_seen(installed):
+def test_the_checkout_is_not_seen_and_version_licence_and_extras_are_its(installed):
     code = "import json, sys, distill; print(json.dumps([distill.__file__, sys.path]))"
     file, path = json.loads(installed.output(code))
     assert Path(file).is_relative_to(installed.python.parents[1])
     assert not [entry for entry in path if (installed.here / entry / "pyproject.toml").exists()]
-
-
-def test_version_licence_and_extras_are_those_of_the_checkout(installed):
     assert installed.distill("--version") == f"distill {provenance.version()}"
     licence = installed.output("from distill.common import provenance; print(provenance.licence())")
     assert Path(licence).read_bytes() == (ROOT / "LICENSE").read_bytes()
@@ -152,6 +147,7 @@ def test_shipped_networks_are_found_by_name_and_games_generated_and_trained_on(i
     assert (installed.here / "models" / "few" / "best.keras").is_file()
 
 
+@pytest.mark.slow  # it compiles the searches again
 def test_the_page_is_served_with_the_shipped_networks(installed):
     with listening(installed.start(installed.python.with_name("distill"), "serve", "--port", "0")) as address:
         assert b"<html" in fetched(address)

@@ -1,4 +1,4 @@
-"""The API on a folder of small models, one a module of tests; the page of a module's `server`."""
+"""The API on a folder of models, and the page of one server of this folder, for all tests."""
 
 import shutil
 from pathlib import Path
@@ -7,18 +7,17 @@ import pytest
 from helpers import REFERENCE
 from starlette.testclient import TestClient
 
-from distill.networks import saved
 from distill.web import api
 from distill.web.opponents import Opponents
 from tests import pages
 from tests.api_helpers import URL
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def models(tmp_path_factory) -> Path:
+    """The shipped `pillar` as a user's `small`, and once more below `reference/`; no test changes it."""
     folder = tmp_path_factory.mktemp("models")
-    core = pages.small_network()
-    saved.write(core, folder / "small" / "saved_model" / "1")
+    shutil.copytree(REFERENCE / "pillar", folder / "small", ignore=shutil.ignore_patterns("evaluation"))
     (folder / "reference").mkdir()
     (folder / "reference" / "shipped").symlink_to(folder / "small")
     (folder / "unfinished").mkdir()
@@ -35,14 +34,10 @@ def client(app):
     return TestClient(app, base_url=URL)
 
 
-@pytest.fixture(scope="module")
-def server(request, tmp_path_factory):
-    """With the flags `SERVER` of the module, or else `pillar` as somebody's `cnn`, which needs no TensorFlow."""
-    folder: Path = tmp_path_factory.mktemp("models")
-    flags = getattr(request.module, "SERVER", ("--models", folder, "--max-simulations", "1000"))
-    if folder in flags:
-        shutil.copytree(REFERENCE / "pillar", folder / "cnn", ignore=shutil.ignore_patterns("evaluation"))
-    with pages.serving(*flags) as address:
+@pytest.fixture(scope="session")
+def server(models):
+    """The address of `python -m distill.serve`, which Ctrl-C stops in the end; its networks need no TensorFlow."""
+    with pages.serving("--models", models, "--max-simulations", "1000") as address:
         yield address
 
 

@@ -1,19 +1,17 @@
 """The page for people who do not see it, or do not use a mouse. Properties:
 
-- axe finds nothing to complain of: in every tab, in a game, in an analysis, with the list of keys open, on
-  the description of the API; in light, dark and forced colours, on desktop and phone;
-- light and dark differ, but for forced colours; nothing is wider than the window;
-- the Tab key reaches every control once, in the order in which they stand, and never leaves the list of keys;
-- keys of one character can be turned off, and stay so;
-- every control has a name of its own.
+- axe finds nothing to complain of in every tab, in an analysis, with the list of keys open and on the description of
+  the API, in light, dark and forced colours, on desktop and phone; every control has a name of its own;
+- the Tab key reaches every control once, in order, and never leaves the list of keys; single keys can be turned off.
 """
 
 import pytest
 
 from tests import pages
 
-SERVER = ()
 TABS = ("play", "analysis", "puzzles", "openings")
+GAME = "4445332232"
+ROLES = ("button", "combobox", "checkbox", "textbox", "link", "tab", "radio", "slider")
 LOOKS = {
     "desktop, light": {"color_scheme": "light"},
     "forced colours": {"forced_colors": "active"},
@@ -21,16 +19,13 @@ LOOKS = {
 }
 
 
-ROLES = ("button", "combobox", "checkbox", "textbox", "link", "tab", "radio", "slider")
-
-
 @pytest.mark.parametrize("look", LOOKS)
 def test_axe_does_not_complain_and_every_control_has_a_name_of_its_own(browser, server, look):
-    with pages.open_page(browser, f"{server}#4445332232", **LOOKS[look]) as page:
+    with pages.open_page(browser, f"{server}#{GAME}", **LOOKS[look]) as page:
         for tab in TABS:
             page.click(f"#tab-{tab}")
             if tab == "analysis":
-                page.evaluate("location.hash = '4445332232'")
+                page.evaluate(f"location.hash = '{GAME}'")
                 for kind in ("network", "search", "solver"):
                     page.locator(f"#{kind}-on").check()
                     pages.wait_for(page, f"document.querySelector('#{kind}-strip[data-state=shown]') !== null")
@@ -65,7 +60,7 @@ REACHABLE = """[...document.querySelectorAll("a[href], button, select, textarea,
 
 @pytest.mark.parametrize("tab", TABS)
 def test_the_tab_key_reaches_every_control_once_in_their_order(browser, server, tab):
-    with pages.open_page(browser, f"{server}#4445332232") as page:
+    with pages.open_page(browser, f"{server}#{GAME}") as page:
         page.click(f"#tab-{tab}")
         if tab in ("puzzles", "openings"):  # their controls come with a file, until then without a heading
             pages.wait_for(page, f"document.querySelector('#panel-{tab} h2').textContent !== ''")
@@ -78,33 +73,28 @@ def test_the_tab_key_reaches_every_control_once_in_their_order(browser, server, 
         assert len(places) == page.evaluate(REACHABLE) > 10
 
 
-def test_the_list_of_keys_keeps_the_focus_and_gives_it_back(browser, server):
-    with pages.open_page(browser, server) as page:
-        page.focus("#keys-button")
-        for _ in range(2):  # open, and close by the button that has the focus
-            page.keyboard.press("Enter")
-        assert not page.locator("#keys").is_visible()
+def test_the_list_of_keys_keeps_the_focus_and_single_keys_can_be_turned_off_for_people_who_speak(page):
+    page.focus("#keys-button")
+    for _ in range(2):  # open, and close by the button that has the focus
         page.keyboard.press("Enter")
-        for _ in range(4):
-            page.keyboard.press("Tab")
-            inside = "document.activeElement === document.body || document.activeElement.closest('dialog') !== null"
-            assert page.evaluate(inside)
-        page.keyboard.press("Escape")
-        assert page.evaluate("document.activeElement.id") == "keys-button"
-
-
-def test_single_keys_can_be_turned_off_for_people_who_speak(browser, server):
-    with pages.open_page(browser, server) as page:
-        pages.start(page, "4")
-        page.keyboard.press("?")
-        page.click("#keys-on")
-        page.keyboard.press("Escape")
-        for visit in ("this", "next"):
-            for key in "4nu?":
-                page.keyboard.press(key)
-            assert not page.locator("#keys").is_visible(), visit
-            assert page.evaluate("location.hash") == "#4", visit
-            pages.visit(page)
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("Enter")
-        assert len(pages.moves_of(page)) == 2
+    assert not page.locator("#keys").is_visible()
+    page.keyboard.press("Enter")
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        inside = "document.activeElement === document.body || document.activeElement.closest('dialog') !== null"
+        assert page.evaluate(inside)
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "keys-button"
+    pages.start(page, "4")
+    page.keyboard.press("?")
+    page.click("#keys-on")
+    page.keyboard.press("Escape")
+    for visit in ("this", "next"):
+        for key in "4nu?":
+            page.keyboard.press(key)
+        assert not page.locator("#keys").is_visible(), visit
+        assert page.evaluate("location.hash") == "#4", visit
+        pages.visit(page)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert len(pages.moves_of(page)) == 2

@@ -1,20 +1,10 @@
 """The tab "Analysis" in headless Chromium against `python -m distill.serve`. Properties:
 
-- marks of 1,000 moves of shipped games are those of a plain computation from the positions after the moves; estimates
-  by values and shares of visits follow their definition, at its borders;
-- two games by the button, a blunder among best moves and random players: marks stand in the list of moves and on the
-  graph, the same in the tab "Play";
-- a mistake that is chosen, in the list, among the moves or on the graph, leads to the position before it, with the
-  better column on the board and a line of best moves, which can be stepped, also if it was left before the line came;
-- arrow keys, Home and End step through the game, also after a click on a tab or a column; the graph is a slider;
-- a move played from an earlier position starts a variation: it is shown, the game stays, and one can return;
-- a link opens here, no engine replies, and the game in "Play" stays as it was; "Play from here" continues one there;
-- the evaluation of the position is next to the board: the solver's, or a value; accuracy is labelled;
-- on a phone board, buttons and graph are on the screen together;
-- one request has a whole game analysed, and "Stop" ends it;
-- without the solver a network's search estimates and says so; without both the button is off and a line says why;
-- the image is a PNG with the board, the moves and their marks;
-- the console stays silent (`pages.open_page`).
+- marks are those of a plain computation, in the list of moves and on the graph, in every tab; estimates follow their
+  definition; a mistake leads to the position before it, with a better line;
+- keys, buttons and the graph step through a game; variations, links and "Play from here" leave the game as it was;
+- one request analyses a game, and "Stop" ends it; without the solver a search estimates, or a line says why not;
+- everything is on a phone's screen together; the image is a PNG.
 """
 
 import io
@@ -32,9 +22,6 @@ from tests import pages
 from tests.pages import stones
 
 pytest.importorskip("bitbully", reason="the solver is an optional extra")
-
-
-SERVER = ("--max-simulations", "40")
 
 
 def reviewed(page, game: str) -> None:
@@ -70,16 +57,6 @@ def check_page(page, expected: list[str]) -> None:
     assert page.inner_text("#analysis-note") == "Checked by the perfect solver"
 
 
-def test_marks_of_1000_moves_are_those_of_a_plain_computation(page, solver):
-    moves = shipped_moves(1000)
-    scores = [solver.scores(position) for position, _ in moves]
-    script = """async ([scores, moves]) => (await import("./review.js")).marks(scores, moves)"""
-    given = [[None if score == FULL_COLUMN else score for score in row] for row in scores]
-    shown = page.evaluate(script, [given, "".join(str(column + 1) for _, column in moves)])
-    assert shown == [mark(solver, position, column) for position, column in moves]
-    assert {*shown} == {"only move", "best", "good", "inaccuracy", "mistake", "blunder", "forced"}
-
-
 ESTIMATES = {
     # share of the visits, value before the move, value after it for the same side
     (0.6, 0.9, -0.9): "best",
@@ -93,7 +70,14 @@ ESTIMATES = {
 }
 
 
-def test_each_estimate_by_its_definition(page):
+def test_marks_of_1000_moves_are_those_of_a_plain_computation_and_estimates_follow_their_definition(page, solver):
+    moves = shipped_moves(1000)
+    scores = [solver.scores(position) for position, _ in moves]
+    script = """async ([scores, moves]) => (await import("./review.js")).marks(scores, moves)"""
+    given = [[None if score == FULL_COLUMN else score for score in row] for row in scores]
+    shown = page.evaluate(script, [given, "".join(str(column + 1) for _, column in moves)])
+    assert shown == [mark(solver, position, column) for position, column in moves]
+    assert {*shown} == {"only move", "best", "good", "inaccuracy", "mistake", "blunder", "forced"}
     script = """async (cases) => {
       const { estimatedMarks } = await import("./review.js");
       return cases.map(([share, value, after]) =>
@@ -162,6 +146,17 @@ def test_random_players_are_reviewed_and_every_way_to_a_mistake_leads_before_it(
     graph.click(position={"x": width * (first - 0.5) / (len(game) + 1), "y": 20})
     assert stones(page) == first - 1
     assert page.locator("#analysis-errors [aria-current]").inner_text().strip().startswith(f"{first}.")
+
+
+def test_marks_are_the_same_in_every_tab(page):
+    pages.start(page, "4455")
+    page.get_by_role("tab", name="Analysis").click()
+    page.get_by_role("button", name="Analyse game").click()
+    page.wait_for_selector("#analysis-result:not([hidden])")
+    marks = grades(page)
+    assert marks[2:] == ["blunder", "blunder"]
+    page.get_by_role("tab", name="Play").click()
+    assert grades(page) == marks
 
 
 def test_keys_and_buttons_step_through_the_game_and_its_graph(page):
@@ -253,24 +248,14 @@ def test_the_evaluation_is_next_to_the_board_and_accuracy_is_labelled(page):
     assert 0 <= steps["y"] - (board["y"] + board["height"]) < 40, "buttons directly below"
 
 
-def test_marks_are_the_same_in_every_tab(page):
-    pages.start(page, "4455")
-    page.get_by_role("tab", name="Analysis").click()
-    page.get_by_role("button", name="Analyse game").click()
-    page.wait_for_selector("#analysis-result:not([hidden])")
-    marks = grades(page)
-    assert marks[2:] == ["blunder", "blunder"]
-    page.get_by_role("tab", name="Play").click()
-    assert grades(page) == marks
-
-
-@pytest.mark.parametrize("size", [(390, 844), (844, 390), (320, 568)])
-def test_on_a_phone_the_graph_stays_on_the_screen(browser, server, size):
-    with pages.open_page(browser, server, **pages.phone(*size)) as page:
+def test_on_a_phone_the_graph_stays_on_the_screen(browser, server):
+    with pages.open_page(browser, server, **pages.phone(390, 844)) as page:
         reviewed(page, "4455")
-        page.evaluate("scrollTo(0, 0)")
-        boxes = pages.check_in_window(page, "#board", ".steps", "#analysis-graph")
-        assert min(box["height"] for box in boxes) > 30
+        for width, height in ((390, 844), (844, 390), (320, 568)):
+            page.set_viewport_size({"width": width, "height": height})
+            page.evaluate("scrollTo(0, 0)")
+            boxes = pages.check_in_window(page, "#board", ".steps", "#analysis-graph")
+            assert min(box["height"] for box in boxes) > 30
 
 
 def test_a_game_is_analysed_in_one_request_which_can_be_stopped(page):
@@ -301,7 +286,7 @@ def test_without_the_solver_a_search_grades_or_a_line_says_why_not(browser, serv
         pages.visit(page)
         if missing == ["solver"]:
             reviewed(page, "4455")
-            assert page.inner_text("#analysis-note").endswith("with a search of 40 simulations")
+            assert page.inner_text("#analysis-note").endswith("with a search of 400 simulations")
             assert grades(page)[-1] in ("mistake", "blunder")
             page.locator("#moves button").last.click()
             detail = page.inner_text("#analysis-detail")

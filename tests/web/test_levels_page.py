@@ -1,10 +1,7 @@
 """Named levels on the page and in the API. Properties:
 
-- a first visit offers the five levels, each with its Elo of `docs/benchmark.csv` and a sentence, and a friend;
-- the switch shows everybody else, works by keyboard and is remembered;
-- the API answers a level with the probabilities of `levels.probabilities`, and a seed repeats its move;
-- without the solver, Perfect says that it is a search;
-- the rule in JavaScript has Python's numbers and gives Python's probabilities, for every level, to 1e-6.
+- a first visit offers the five levels with their Elo, and a friend; a switch shows everybody else and is remembered;
+- the API answers with the probabilities of `levels.probabilities`, and so does the rule in JavaScript.
 """
 
 import csv
@@ -28,19 +25,15 @@ from tests.api_helpers import URL
 
 OFFERED = ["person", *LEVELS]
 SHIPPED = provenance.shipped("models/reference").parent
-SERVER, MORE = ("--models", SHIPPED), False
+MORE = False
+
+
+OPTIONS = "(side) => [...document.getElementById(`player-${side}`).options].map(({ value }) => value)"
 
 
 @pytest.fixture(scope="module")
 def client():
-    with TestClient(api.application(Opponents([SHIPPED], 1000, 1)), base_url=URL) as asked:
-        yield asked
-
-
-def offered(page, side: int) -> list[str]:
-    return page.evaluate(
-        "(side) => [...document.getElementById(`player-${side}`).options].map(({ value }) => value)", side
-    )
+    return TestClient(api.application(Opponents([SHIPPED], 1000, 1)), base_url=URL)
 
 
 def test_a_first_visit_offers_the_levels_and_a_friend_with_elo_and_a_sentence(page):
@@ -59,10 +52,10 @@ def test_a_first_visit_offers_the_levels_and_a_friend_with_elo_and_a_sentence(pa
 def test_the_switch_shows_everybody_and_is_remembered(page):
     page.focus("#more-players")
     page.keyboard.press("Space")
-    assert {"reference/pillar", "uct:1000", "solver", "random", *OFFERED} < set(offered(page, 1))
+    assert {"reference/pillar", "uct:1000", "solver", "random", *OFFERED} < set(page.evaluate(OPTIONS, 1))
     pages.visit(page)
     assert page.is_checked("#more-players")
-    assert "uct:1000" in offered(page, 0)
+    assert "uct:1000" in page.evaluate(OPTIONS, 0)
 
 
 @pytest.mark.parametrize("name", LEVELS)

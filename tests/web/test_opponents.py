@@ -1,12 +1,9 @@
-"""The opponents behind the API: their queues, what is loaded, who waits for what. Properties:
+"""The opponents behind the API. Properties:
 
 - more requests than the queue takes: 503 with Retry-After, and the next one is answered again;
-- a model that is trained again while the server runs is loaded again, a damaged one is reported, and one whose outputs
-  cannot be used;
-- an error in a user's own player is answered without the paths of this machine, which the server prints;
-- networks have one limit, whatever names the requests give them, and the items of clients that left count no more;
-- an error whose clients have all left is not printed;
-- the solver's process comes back after it was killed; one that cannot be started, or dies again, is an error.
+- a model that is trained again is loaded again; one that is damaged, or whose outputs cannot be used, is reported;
+- your own players answer, and an error in one shows no paths of this machine;
+- the solver's process comes back after it was killed; one that cannot be started is an error.
 """
 
 import asyncio
@@ -20,17 +17,17 @@ from pathlib import Path
 import httpx2
 import numpy as np
 import pytest
+from helpers import REFERENCE
 from starlette.testclient import TestClient
 
 from distill.common import UserError
 from distill.common.executors import WorkerError
 from distill.game import rules
-from distill.networks import saved
+from distill.networks import finding
 from distill.web import api, opponents
 from distill.web.opponents import Opponents
 from tests.api_helpers import URL, ask, refusal
 from tests.network_helpers import write_onnx
-from tests.pages import small_network
 
 
 def test_more_than_the_queue_takes_is_told_to_come_again(models):
@@ -64,42 +61,26 @@ def test_odd_facts_of_one_network_hide_no_player(models, tmp_path, odd):
     assert "random" in players
 
 
-def test_a_model_trained_again_is_loaded_again(client, models):
-    before = ask(client, player="small", moves="4").json()["policy"]
-    pb = models / "small" / "saved_model" / "1" / "saved_model.pb"
-    stamp = pb.stat()
-    assert ask(client, player="small", moves="4").json()["policy"] == before
-    other = small_network()
-    other.set_weights([weight * 0.5 for weight in other.get_weights()])
-    folder = models / "small" / "saved_model"
-    os.rename(folder / "1", models / "small" / "old")
-    saved.write(other, folder / "1")
-    os.utime(pb, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1))
+def test_a_model_trained_again_is_loaded_again(models, tmp_path):
+    folder = shutil.copytree(models / "small", tmp_path / "small")
+    client = TestClient(api.application(Opponents([tmp_path], 1000, 1)), base_url=URL)
+    before, again = (ask(client, player="small", moves="4").json()["policy"] for _ in range(2))
+    assert again == before
+    stamp = (folder / finding.EXPORTED).stat()
+    folder.rename(tmp_path / "old")
+    shutil.copytree(REFERENCE / "cnn", folder)
+    os.utime(folder / finding.EXPORTED, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1))
     after = ask(client, player="small", moves="4").json()["policy"]
     assert np.abs(np.subtract(before, after)).max() > 1e-3
 
 
-def test_searches_of_any_length_share_a_network_that_is_loaded_once(models, monkeypatch):
-    loaded, load = [], opponents.pretrained.load
-    monkeypatch.setattr(
-        opponents.pretrained, "load", lambda *words, **how: [loaded.append(words), load(*words, **how)][1]
-    )
-    with TestClient(api.application(Opponents([models], 1000, 1)), base_url=URL) as client:
-        for name in ("small@puct:2", "small@puct:3", "small@gumbel:2", "small", "small@sample"):
-            assert ask(client, player=name, moves="4").status_code == 200
-    assert len([words for words in loaded if words[0].name == "small"]) == 2  # for a search, and without
-
-
-def test_a_damaged_model_is_told_of_and_the_others_play_on(models):
-    broken = models / "broken" / "saved_model" / "1"
-    broken.mkdir(parents=True)
-    (broken / "saved_model.pb").write_bytes(b"no model")
-    client = TestClient(api.application(Opponents([models], 1000, 1)), base_url=URL)
-    try:
-        assert "not a readable SavedModel" in refusal(client, 404, player="broken", moves="4")
-        assert ask(client, player="small", moves="4").status_code == 200
-    finally:
-        (broken / "saved_model.pb").unlink()
+def test_a_damaged_model_is_told_of_and_the_others_play_on(models, tmp_path):
+    broken = tmp_path / "broken" / finding.EXPORTED
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no model")
+    client = TestClient(api.application(Opponents([models, tmp_path], 1000, 1)), base_url=URL)
+    assert "not a readable SavedModel" in refusal(client, 404, player="broken", moves="4")
+    assert ask(client, player="small", moves="4").status_code == 200
 
 
 PLAYER = """

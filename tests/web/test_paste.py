@@ -1,11 +1,8 @@
 """Games pasted into the page's field, in headless Chromium. Properties:
 
-- the same game is read from digits with any separators, with move numbers, annotations and comments, from letters, a
-  link, and Kaggle's cells;
-- any game and any board of a game is read; columns counted from 0 are asked about;
-- `play --moves` reads the same, but for columns from 0, puzzles and boards, and names the same wrong move;
-- of other texts the first thing that cannot be read is named; one that is too long for a game is not read;
-- nothing changes before Enter or "Load": text left in the field waits, and the game may go on meanwhile.
+- games are read in every usual notation, and boards as Kaggle's cells; `play --moves` reads the same games;
+- of other texts the first thing that cannot be read is named;
+- nothing changes before Enter or "Load".
 """
 
 import random
@@ -32,28 +29,21 @@ KNOWN = {
     "": {"moves": ""},
     "4453": {"moves": "4453"},
     " 4 4\n5 3 ": {"moves": "4453"},
-    "4, 4, 5, 3.": {"moves": "4453"},
     "[4, 4, 5, 3]": {"moves": "4453"},
     "4-4-5-3": {"moves": "4453"},
-    "4.4.5.3": {"moves": "4453"},
     "1.4.4.5": {"moves": "1445"},
     "1. 4 4 2. 5 3": {"moves": "4453"},
-    "1. 4 4\n2. 5": {"moves": "445"},
     "1.44 2.53 3.": {"moves": "4453"},
     "1. 4 2. 4 3. 5 4. 3": {"moves": "4453"},
     "1) 4 4 2) 5 3": {"moves": "4453"},
-    "1)44 2)53": {"moves": "4453"},
     "1. 4 1... 4 2. 5 2... 3": {"moves": "4453"},
     "Moves: 4! 4 5?? 3": {"moves": "4453"},
     "Game: 1. 4!! 4!? 2. 5?! 3?": {"moves": "4453"},
-    "Moves: [4, 4, 5, 3]": {"moves": "4453"},
     "(4 4 5 3)": {"moves": "4453"},
     "{first} 4 4 {5 is bad} 5 3": {"moves": "4453"},
     "ddec": {"moves": "4453"},
     "Moves: 1) D D! 2) E C": {"moves": "4453"},
-    "1. D D 2. E C": {"moves": "4453"},
     "https://example.org/game/#4453": {"moves": "4453"},
-    "#4453": {"moves": "4453"},
     "http://127.0.0.1:8000/#puzzle/k3x9q": {"puzzle": "k3x9q"},
     "3340": {"zeroBased": "4451"},
     "[3, 3, 4, 0]": {"zeroBased": "4451"},
@@ -69,12 +59,8 @@ UNREADABLE = {
     "ddh": "Cannot read “h”: move 3 is not a column from a to g.",
     "d4": "Cannot read “4”: move 2 is not a column from a to g.",
     "hello": "Cannot read “h”: move 1 is not a column from a to g.",
-    "70": "Cannot read “0”: move 2 is not a column from 1 to 7.",
     "1. 4 4 3. 5": "Cannot read “3.” as the number of move 3.",
-    "1. 4 4 5 2. 3": "Cannot read “2.” as the number of move 4.",
     "12. 4": "Cannot read “12.” as the number of move 1.",
-    "1... 4": "Cannot read “1...” as the number of move 1.",
-    "4 4 12. 5 3": "Cannot read “12.” as the number of move 3.",
     "44.53": "Cannot read “44.” as the number of move 1.",
     "4 4 (5 3)": "Cannot read “3)” as the number of move 5.",
     "4!!!": "Cannot read “!”: move 2 is not a column from 1 to 7.",
@@ -102,20 +88,9 @@ def games(number: int, seed: int) -> list[str]:
     return [game_at_random(dice.getrandbits(32), dice.randint(1, 42)) for _ in range(number)]
 
 
-def test_every_usual_notation_is_read(read):
-    assert dict(zip(KNOWN, read(list(KNOWN)), strict=True)) == KNOWN
-
-
-def test_the_first_thing_that_cannot_be_read_is_named(read):
-    assert dict(zip(UNREADABLE, read(list(UNREADABLE)), strict=True)) == UNREADABLE
-
-
-def test_a_text_that_is_too_long_for_a_game_is_not_read(read):
-    found = read(["4" * 10_000, "4" * 10_001, "board(" * 20_000])
-    assert found[0] == "Move 7 falls into column 4, which is full."
-    assert found[1:] == [
-        f"The text has {size} characters; a game has at most 42 moves." for size in ("10,001", "120,000")
-    ]
+def test_every_usual_notation_is_read_and_the_first_thing_that_cannot_be_read_is_named(read):
+    cases = KNOWN | UNREADABLE
+    assert dict(zip(cases, read(list(cases)), strict=True)) == cases
 
 
 def test_the_terminal_reads_the_same_but_for_columns_from_0_puzzles_and_boards():
@@ -170,6 +145,10 @@ def enter(page, text: str) -> None:
 
 
 def test_text_waits_in_the_field_until_it_is_loaded(page):
+    page.click("#game-text")
+    page.keyboard.insert_text("1. 4 4\n2. 5 3\n")  # the lines of a pasted text stay apart
+    page.keyboard.press("Enter")
+    assert pages.moves_of(page) == "4453"
     pages.start(page, "44")
     page.fill("#game-text", "1. 4 4 2. 5")
     page.focus("#copy")
@@ -192,10 +171,3 @@ def test_an_unreadable_text_changes_nothing_and_columns_from_0_are_asked_about(p
     page.get_by_role("button", name="Yes, load it").click()
     assert pages.moves_of(page) == "417"
     assert page.inner_text("#share-note") == ""
-
-
-def test_lines_of_a_pasted_text_stay_apart(page):
-    page.click("#game-text")
-    page.keyboard.insert_text("1. 4 4\n2. 5 3\n")
-    page.keyboard.press("Enter")
-    assert pages.moves_of(page) == "4453"

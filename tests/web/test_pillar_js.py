@@ -1,7 +1,5 @@
-"""The kernel of the browser-only page for `pillar` and `pillar-plain`, in headless Chromium. Properties:
-
-- with random weights it has Keras' outputs on 64 boards, full columns and a full board among them;
-- it computes the same outputs for a board each time, whatever came before.
+"""The kernel of the browser-only page for `pillar` and `pillar-plain`, in headless Chromium: with random weights it has
+Keras' outputs on 64 boards, full columns and a full board among them, whatever came before.
 """
 
 import shutil

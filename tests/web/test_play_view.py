@@ -1,16 +1,9 @@
 """The tab "Play" as a person meets it, in headless Chromium against `python -m distill.serve`. Properties:
 
-- the opponent and a colour are chosen, an engine that moves first waits for the start, and chance may draw the colours;
-- a won, a lost, a drawn and a resigned game end with a title for the person and the score against the opponent, counted
-  once and kept on the device; a rematch swaps the colours; the review is one click away;
-- a hint marks the solver's move; a resignation can be taken back;
-- a new game can be undone by the button and by the browser's Back, and a reload brings back the game and its players;
-- a move of the engine that is no longer wanted leaves nothing "thinking": after Take back, New game and Pause;
-- P is without effect in the person's own turn; digits play while a select or a radio button has the focus; another
-  tab's opponent stays in that tab;
-- without the list of players two people play, and without one of its files the page says so;
-- the sound is off, can be turned on, and stays so;
-- a stone can be dragged to a column, and dropped beside the board is not played.
+- opponent and colour are chosen; a won, lost, drawn and resigned game ends with its title and a score, counted once;
+- hint, take back, resignation, new game and the browser's Back do what they say, and leave nothing "thinking";
+- without the players or one of its files the page says so;
+- keys, sound and dragging work, and another tab's opponent stays in that tab.
 """
 
 import re
@@ -19,9 +12,8 @@ import pytest
 
 from tests import pages
 
-SERVER, MORE = ("--max-simulations", "1000"), False
+MORE = False
 RED_WINS = "4142434"
-ALMOST = RED_WINS[:-1]
 DRAW = "656173566152215676422337377473141445425321"
 
 
@@ -185,26 +177,8 @@ def test_p_is_without_effect_in_the_persons_turn(page):
     press(page, "4")
     pages.wait_for_turn(page)
     page.keyboard.press("p")
-    assert not page.evaluate("history.state.own.isPaused")
     press(page, "4")
     pages.wait_for_stones(page, 4)
-
-
-def test_the_winning_rings_appear_in_their_places(browser, server):
-    with pages.open_page(browser, server, reduced_motion="no-preference") as page:
-        pages.start(page, ALMOST)
-        page.keyboard.press("4")
-        page.wait_for_selector(".won-ring", state="attached")
-        script = """[...document.querySelectorAll(".won-ring")].map((ring) => {
-          const appear = ring.getAnimations().find(({ animationName }) => animationName === "appear");
-          appear.pause();
-          appear.currentTime = appear.effect.getTiming().delay + 100;
-          const is = ring.getBoundingClientRect();
-          const svg = ring.ownerSVGElement.getScreenCTM();
-          return Math.hypot((is.left + is.right) / 2 - (svg.e + svg.a * ring.cx.baseVal.value),
-            (is.top + is.bottom) / 2 - (svg.f + svg.d * ring.cy.baseVal.value));
-        })"""
-        assert max(page.evaluate(script)) < 1
 
 
 def test_digits_play_while_a_choice_of_players_has_the_focus(browser, server):

@@ -1,18 +1,9 @@
 """The page's puzzles and opening explorer, in headless Chromium. Properties:
 
-- a puzzle is played to the end: the opponent answers each right column as the file says, and the last one is praised
-  with its reason; a slower win costs nothing; a column that loses the win or the draw is refuted as the scores say, at
-  any move, and can be tried again from there;
-- the first try alone counts: it moves the streak, and the rating by Glicko's formula; both outlive a reload; a puzzle
-  left unsolved ends the streak, also by another choice of kind; a puzzle that has been rated does not come again;
-- a stone on an earlier position is no answer, and no game can be pasted;
-- on a phone the button "Next" is in the window with the board, and nothing is wider than the window;
-- each puzzle has a link, which opens it; one that is unknown is named, and another puzzle comes;
-- tactic and difficulty choose among the puzzles; a stored choice that there is not, or a broken store, stops nothing;
-- the solution can be asked for, and no puzzle's answer asks an engine; no opinion shows before the answer;
-- the person's own game is there again afterwards, also after a reload in between;
-- the explorer lists moves as perfect play and strong players order them, with Python's results in words and counts, for
-  mirrored positions too; a click and a stone walk; beyond the book it says so and leads back.
+- a puzzle is played to the end as the file says; a wrong column is refuted and can be tried again; only the first try
+  moves the streak, and the rating by Glicko's formula; both outlive a reload;
+- each puzzle has a link; tactic and difficulty choose; no engine is asked; the person's own game is kept;
+- the explorer lists moves, results and counts as the file says, for mirrored positions too, and leads back from beyond.
 """
 
 import json
@@ -22,18 +13,21 @@ from pathlib import Path
 import pytest
 
 from distill.game import rules
-from distill.game.rules import COLUMNS_FROM_CENTRE
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS
 from distill.web.api import PAGE
 from experiments.page import openings
 from tests import pages
 from tests.pages import status_says as says
 from tests.pages import stones
 
-SERVER = ("--max-simulations", "100")
 STORED = json.loads((PAGE / "puzzles.json").read_text())
 PUZZLES = [dict(zip(STORED["fields"], values, strict=True)) for values in STORED["puzzles"]]
 BY_ID = {puzzle["id"]: puzzle for puzzle in PUZZLES}
 BOOK = json.loads((PAGE / "openings.json").read_text())
+
+
+def sign(score: int) -> int:
+    return (score > 0) - (score < 0)
 
 
 class Walk:
@@ -64,32 +58,27 @@ class Walk:
         self.index = following[0][int(column) - 1] if following else 0
         return self.index > 0
 
+    def those(self, condition) -> list[str]:
+        """The columns whose scores fulfil a condition."""
+        return [str(c + 1) for c, score in enumerate(self.scores) if score is not None and condition(score)]
+
     def wrong(self) -> list[str]:
         """Columns that lose the win or the draw, where the opponent has an answer."""
-        sign = (self.score > 0) - (self.score < 0)
-        lost = (
-            str(c + 1) for c, score in enumerate(self.scores) if score is not None and (score > 0) - (score < 0) < sign
-        )
-        return [column for column in lost if self.reply(column)]
+        return [column for column in self.those(lambda score: sign(score) < sign(self.score)) if self.reply(column)]
 
     def slower(self) -> list[str]:
-        return [str(c + 1) for c, score in enumerate(self.scores) if score is not None and 0 < score < self.score]
-
-
-def walks(puzzle: dict) -> list[Walk]:
-    """The walk at each of the person's moves."""
-    found, is_on = [], True
-    while is_on:
-        walk = Walk(puzzle)
-        is_on = all(walk.go_on() for _ in found)
-        if is_on:
-            found.append(walk)
-    return found
+        return self.those(lambda score: 0 < score < self.score)
 
 
 def find(condition) -> tuple[dict, int]:
     """The first puzzle with a move of the person where a condition holds, and the number of that move."""
-    return next((puzzle, k) for puzzle in PUZZLES for k, walk in enumerate(walks(puzzle)) if condition(puzzle, k, walk))
+    for puzzle in PUZZLES:
+        walk, number, is_on = Walk(puzzle), 0, True
+        while is_on:
+            if condition(puzzle, number, walk):
+                return puzzle, number
+            is_on, number = walk.go_on(), number + 1
+    raise AssertionError("no such puzzle")
 
 
 def in_moves(score: int, ply: int) -> str:
@@ -122,10 +111,8 @@ def solve(page, puzzle: dict, to: int | None = None) -> Walk:
 
 
 def go_on(page, walk: Walk, to: int | None = None) -> Walk:
-    done = 0
-    while done != to:
+    for _ in range(COLUMNS * ROWS if to is None else to):
         press(page, walk, walk.right)
-        done += 1
         if not walk.go_on():
             break
     return walk
@@ -184,7 +171,7 @@ def test_a_puzzle_is_played_to_the_end_with_the_opponents_answers(page):
     assert shown(page) != puzzle
 
 
-@pytest.mark.parametrize("size", [(320, 568), (360, 640), (375, 812), (390, 844), (844, 390), (568, 320)])
+@pytest.mark.parametrize("size", [(320, 568), (390, 844), (844, 390)])
 def test_on_a_phone_the_next_puzzle_is_in_the_window_with_the_board(browser, server, size):
     with pages.open_page(browser, server, **pages.phone(*size)) as page:
         puzzle, _ = find(lambda one, k, walk: len(one["nodes"]) == 1)
@@ -196,7 +183,7 @@ def test_on_a_phone_the_next_puzzle_is_in_the_window_with_the_board(browser, ser
         pages.check_in_window(page, "#board", "#puzzle-next")
 
 
-def test_a_slower_win_costs_nothing(page):
+def test_a_slower_win_costs_nothing_and_a_draw_is_held_until_nothing_can_go_wrong(page):
     puzzle, k = find(lambda one, k, walk: walk.slower())
     follow(page, puzzle)
     walk = solve(page, puzzle, to=k)
@@ -209,10 +196,16 @@ def test_a_slower_win_costs_nothing(page):
     go_on(page, walk)
     says(page, "Solved!")
     assert streak(page) == ("1", "1")
+    puzzle, _ = find(lambda one, k, walk: k == 1 and walk.score == 0)
+    follow(page, puzzle)
+    says(page, "to move and hold the draw.")
+    assert page.is_hidden("#strips"), "opinions wait for the answer"
+    solve(page, puzzle)
+    says(page, "Solved! The draw is safe.")
 
 
 def test_a_wrong_column_is_refuted_at_any_move_and_only_the_first_try_counts(page):
-    puzzle, k = find(lambda one, k, walk: k == 1 and walk.wrong() and len(walks(one)) < 5)
+    puzzle, k = find(lambda one, k, walk: k == 1 and walk.wrong() and len(one["nodes"]) < 8)
     own, other = colours(puzzle)
     follow(page, puzzle)
     walk = solve(page, puzzle, to=k)
@@ -242,26 +235,6 @@ def test_a_wrong_column_is_refuted_at_any_move_and_only_the_first_try_counts(pag
     says(page, "Solved!")
     assert streak(page) == ("0", "0"), "it counts once"
     assert page.inner_text("#puzzle-rating") == after.split(" ")[0]
-
-
-def test_only_a_stone_on_the_puzzles_board_is_an_answer(page):
-    puzzle, _ = find(lambda one, k, walk: k == 0 and walk.moves and walk.wrong())
-    follow(page, puzzle)
-    assert page.is_hidden("#share"), "no game is pasted there"
-    page.keyboard.press(",")
-    pages.wait_for_stones(page, len(puzzle["moves"]) - 1)
-    page.keyboard.press(Walk(puzzle).wrong()[0])
-    pages.wait_for_stones(page, len(puzzle["moves"]))
-    assert page.inner_text("#puzzle-rating") == "800?"
-
-
-def test_a_draw_is_held_until_nothing_can_go_wrong(page):
-    puzzle, _ = find(lambda one, k, walk: k == 1 and walk.score == 0)
-    follow(page, puzzle)
-    says(page, "to move and hold the draw.")
-    assert page.is_hidden("#strips"), "opinions wait for the answer"
-    solve(page, puzzle)
-    says(page, "Solved! The draw is safe.")
 
 
 def test_skipping_ends_the_streak_and_solved_puzzles_do_not_come_again(page):
@@ -317,39 +290,43 @@ def test_a_link_opens_its_puzzle(browser, server):
         assert page.evaluate("location.hash") == ""
 
 
-@pytest.mark.parametrize(
-    "kept",
-    [
-        '{"difficulty": "fiendish", "tactic": "fork"}',
-        '{"rating": {"rating": "NaN"}, "done": 3, "streak": "x"}',
-        '{"players": "x", "network": 3, "club": "x"}',
-        '{"players": ["club"]}',
-        "3",
-        "{",
-    ],
+BROKEN = (
+    '{"difficulty": "fiendish", "tactic": "fork"}',
+    '{"rating": {"rating": "NaN"}, "done": 3, "streak": "x"}',
+    '{"players": "x", "network": 3, "club": "x"}',
+    '{"players": ["club"]}',
+    "3",
+    "{",
 )
-def test_an_unknown_stored_choice_or_a_broken_store_stops_nothing(page, kept):
+
+
+def test_an_unknown_stored_choice_or_a_broken_store_stops_nothing(page):
     keys = ["distill", "distill-puzzles", "distill-analysis", "distill-scores"]
-    page.evaluate("([keys, kept]) => { for (const key of keys) localStorage[key] = kept; }", [keys, kept])
-    pages.visit(page)
-    page.click("#tab-puzzles")
-    page.wait_for_selector("#puzzle-next:visible")
-    assert page.input_value("#puzzle-difficulty") == page.input_value("#puzzle-tactic") == ""
-    assert page.inner_text("#puzzle-rating") == "800?"
-    says(page, "to move and")
+    for kept in BROKEN:
+        page.evaluate("([keys, kept]) => { for (const key of keys) localStorage[key] = kept; }", [keys, kept])
+        pages.visit(page)
+        page.click("#tab-puzzles")
+        page.wait_for_selector("#puzzle-next:visible")
+        assert page.input_value("#puzzle-difficulty") == page.input_value("#puzzle-tactic") == ""
+        assert page.inner_text("#puzzle-rating") == "800?"
+        says(page, "to move and")
 
 
-def test_the_solution_can_be_asked_for_and_no_engine_is(page):
+def test_the_solution_can_be_asked_for_and_no_engine_is_and_a_stone_on_an_earlier_position_is_no_answer(page):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    puzzle, _ = find(lambda one, k, walk: k == 1 and None in walk.scores and walk.score == 0)
+    puzzle, _ = find(lambda one, k, walk: k == 0 and None in walk.scores and walk.score == 0 and walk.wrong())
     follow(page, puzzle)
+    assert page.is_hidden("#share"), "no game is pasted there"
     walk = Walk(puzzle)
-    if None in walk.scores:
-        full = walk.scores.index(None) + 1
-        page.keyboard.press(str(full))
-        says(page, f"Column {full} is full.")
-    page.wait_for_timeout(300)
+    full = walk.scores.index(None) + 1
+    page.keyboard.press(str(full))
+    says(page, f"Column {full} is full.")
+    page.keyboard.press(",")
+    pages.wait_for_stones(page, len(puzzle["moves"]) - 1)
+    page.keyboard.press(walk.wrong()[0])
+    pages.wait_for_stones(page, len(puzzle["moves"]))
+    assert page.inner_text("#puzzle-rating") == "800?"
     assert {Path(url).name for url in asked} <= {"puzzles.json", "icon.svg"}
     page.click("#puzzle-show")
     says(page, f"The solution is column {walk.right}.")
@@ -399,17 +376,13 @@ def expected(moves: str) -> list[str]:
         games, chosen, won, drawn = counts.get(column, (0, 0, 0, 0))
         label, share = (f"{column} or {8 - column}", 2 * share) if is_symmetric and column < 4 else (str(column), share)
         result = f"{own if score > 0 else other} wins {in_moves(score, len(moves))}" if score else "draw"
-        parts = [round_up(100 * part / games) for part in (won, drawn, games - won - drawn)] if games else None
+        # JavaScript rounds halves up.
+        parts = [int(100 * part / games + 0.5) for part in (won, drawn, games - won - drawn)] if games else None
         ends = f", Red won {parts[0]} percent, drawn {parts[1]}, Yellow won {parts[2]}" if parts else ""
         played_out = f"{games:,} games, {chosen:,} chosen by the search{ends}"
         line = f"Column {label}: {result}; strong players {share} percent; {played_out}"
         lines.append((-score, -share, COLUMNS_FROM_CENTRE.index(column - 1), line))
     return [line for *_, line in sorted(lines)]
-
-
-def round_up(number: float) -> int:
-    """As JavaScript rounds: halves up."""
-    return int(number + 0.5)
 
 
 def listed(page) -> list[str]:
@@ -424,11 +397,11 @@ def explore(page, moves: str) -> None:
     page.evaluate("document.activeElement.blur()")
 
 
-@pytest.mark.parametrize("moves", ["", "4", "1", "7", "44", "26", "62", "4453"])
-def test_the_explorer_lists_pythons_counts_and_classes(page, moves):
-    explore(page, moves)
-    assert len(expected(moves)) >= 4
-    assert listed(page) == expected(moves)
+def test_the_explorer_lists_pythons_counts_and_classes(page):
+    for moves in ("", "4", "1", "7", "44", "26", "62", "4453"):
+        explore(page, moves)
+        assert len(expected(moves)) >= 4
+        assert listed(page) == expected(moves)
 
 
 def test_clicks_stones_and_keys_walk_the_book_and_out_of_it(page):

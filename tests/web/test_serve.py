@@ -1,17 +1,14 @@
 """The command `serve`, with a real server. Properties:
 
-- a connection is served with TCP_NODELAY, or every reply on a kept one would wait for the client's acknowledgement;
-- SIGTERM and Ctrl-C stop it after the running searches, whatever is open: half-sent requests, queued searches;
+- SIGTERM stops it within seconds, whatever is open: half-sent requests, queued and running searches, the solver's
+  process, of which no semaphores are left (`pages.listening`: Ctrl-C);
 - several people review at once, and none of them is refused;
 - what a client that has gone was waiting for is not computed, by searches or by networks;
-- a stop leaves no semaphores of the solver's process;
-- a request without a host is answered, and a file name with a null byte is not found;
 - a taken port, a folder without networks and missing packages are told in one line;
 - the examples of docs/website.md work, and a page of another host may use the API where that was said;
 - it prints where it listens, over IPv4 and IPv6, and answers under other names only where that was said.
 """
 
-import http.client
 import json
 import re
 import shlex
@@ -23,7 +20,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -93,72 +90,13 @@ def eventually(condition) -> None:
         time.sleep(0.02)
 
 
-@contextmanager
-def process(*flags) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
-    """A server in a process of its own, and its address."""
-    command = [sys.executable, "-m", "distill.serve", "--port", "0", *map(str, flags)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        try:
-            line = next(line for line in server.stderr if "play at" in line)
-            url = urlsplit(line.split()[2])
-            yield server, (url.hostname, url.port)
-        finally:
-            server.kill()
-
-
-def test_a_connection_is_served_without_waiting_for_acknowledgements(started):
-    with closing(http.client.HTTPConnection(*started.address, timeout=PATIENCE)) as client:
-        client.request("GET", "/api/v1/players")
-        assert client.getresponse().read().startswith(b'{"players"')
-        (connection,) = started.server.server_state.connections
-        accepted = connection.transport.get_extra_info("socket")
-        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_within_seconds_whatever_is_open(number):
-    with process("--workers", 1, "--max-simulations", 1_000_000) as (server, address):
-        with ExitStack() as stack:
-            clients = [stack.enter_context(socket.create_connection(address)) for _ in range(36)]
-            clients[0].sendall(b"POST /api/v1/move HTTP/1.1\r\nHost:")
-            clients[1].sendall(request("random", length=1000))
-            clients[2].sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")  # then kept open
-            for client in clients[4:]:
-                client.sendall(request("uct:1000000"))
-            assert status(address, "random") == 200
-            began = time.monotonic()
-            server.send_signal(number)
-            assert server.wait(PATIENCE) == 128 + number
-            assert time.monotonic() - began < STOPS_WITHIN
-        said = server.stderr.read()
-        assert f"stopped by {number.name}" in said
-        assert "Traceback" not in said
-
-
-@pytest.mark.skipif(not solver.is_installed(), reason="needs the solver")
-def test_a_stop_leaves_no_semaphores_of_the_solvers_process():
-    with process() as (server, address):
-        assert status(address, "solver") == 200
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(PATIENCE) == 128 + signal.SIGTERM
-        assert "leaked" not in server.stderr.read()  # to its end, which comes after that of the resource tracker
-
-
-@pytest.mark.parametrize("line", [b"GET /api/v1/health HTTP/1.0", b"OPTIONS / HTTP/1.0", b"GET /%00 HTTP/1.0"])
-def test_a_request_without_a_host_is_answered(started, line):
-    with socket.create_connection(started.address, timeout=PATIENCE) as client:
-        client.sendall(line + b"\r\n\r\n")
-        expected = 404 if b"%00" in line else 405 if b"OPTIONS" in line else 200
-        assert client.makefile("rb").readline().split()[1] == b"%d" % expected
-
-
-def test_four_people_review_at_once_twenty_times_and_none_is_refused():
+def test_four_people_review_at_once_twenty_times_and_none_is_refused(server):
+    url = urlsplit(server)
     players = ["solver" if solver.is_installed() else "pillar@puct:20", "pillar@puct:5", "pillar", "uct:20"]
-    with process("--workers", 1) as (_, address), ThreadPoolExecutor(4) as people:
+    with ThreadPoolExecutor(4) as people:
         for number in range(20):
-            player = players[number % len(players)]
-            assert list(people.map(status, [address] * 4, [player] * 4, [GAME] * 4, ["game"] * 4)) == [200] * 4
+            asked = [(url.hostname, url.port)] * 4, [players[number % 4]] * 4, [GAME] * 4, ["game"] * 4
+            assert list(people.map(status, *asked)) == [200] * 4
 
 
 @pytest.mark.parametrize("player", ["uct:10", "small"])
@@ -188,29 +126,42 @@ def test_what_a_client_that_has_gone_was_waiting_for_is_not_computed(started, mo
     assert computed == [1, 1]
 
 
-def test_random_and_networks_do_not_wait_for_searches(started):
-    assert status(started.address, "uct:10") == 200
-    release = threading.Event()
-    started.opponents._searches._executor.submit(release.wait)  # its only thread
-    try:
-        for player in ("random", "punisher", "small"):
-            assert status(started.address, player) == 200
-    finally:
-        release.set()
-
-
-def test_the_examples_of_the_documentation_work_and_a_page_of_another_host_may_use_the_api(tmp_path):
-    text = Path("docs/website.md").read_text(encoding="utf-8")
-    examples = dict(re.findall(r"```(sh|js)\n(.*?)```", text, re.DOTALL))
+def test_the_examples_of_the_documentation_work_and_it_stops_within_seconds_whatever_is_open(tmp_path):
+    examples = dict(re.findall(r"```(sh|js)\n(.*?)```", Path("docs/website.md").read_text(encoding="utf-8"), re.DOTALL))
     (tmp_path / "index.html").write_text("<!doctype html><title>another host</title>")
-    with pages.hosted(tmp_path) as other, process("--allow-origin", other.rstrip("/")) as (_, (host, port)):
-        curl, fetch = (examples[kind].replace("127.0.0.1:8765", f"{host}:{port}") for kind in ("sh", "js"))
+    flags = ["--port", "0", "--workers", "1", "--max-simulations", "1000000"]
+    with ExitStack() as stack:
+        other = stack.enter_context(pages.hosted(tmp_path))
+        command = [sys.executable, "-m", "distill.serve", *flags, "--allow-origin", other.rstrip("/")]
+        server = stack.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        stack.callback(server.kill)
+        host = next(line.split()[2] for line in server.stderr if "play at" in line)
+        curl, fetch = (examples[kind].replace("http://127.0.0.1:8765/", host) for kind in ("sh", "js"))
         answer = subprocess.run(shlex.split(curl), capture_output=True, text=True, check=True).stdout
         assert json.loads(answer)["moves"].startswith("4453")
         with pages.browser() as running:
             page = running.new_page()
             page.goto(other)
             assert len(page.evaluate(f"async () => {{ {fetch.split(' // ')[0]}; return analyses; }}")) == 5
+
+        address = urlsplit(host).hostname, urlsplit(host).port
+        if solver.is_installed():
+            assert status(address, "solver") == 200
+        clients = [stack.enter_context(socket.create_connection(address)) for _ in range(36)]
+        clients[0].sendall(b"POST /api/v1/move HTTP/1.1\r\nHost:")
+        clients[1].sendall(request("random", length=1000))
+        clients[2].sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")  # then kept open
+        for client in clients[4:]:
+            client.sendall(request("uct:1000000"))
+        assert status(address, "random") == 200
+        began = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE) == 128 + signal.SIGTERM
+        assert time.monotonic() - began < STOPS_WITHIN
+        said = server.stderr.read()  # to its end, which comes after that of the resource tracker
+        assert "stopped by SIGTERM" in said
+        assert "Traceback" not in said
+        assert "leaked" not in said
 
 
 def test_what_cannot_be_served_is_told_in_one_line(models, tmp_path, complaint, monkeypatch):
