@@ -84,7 +84,7 @@ class DeviceLabeller:
         if self.settings.noise_fraction:
             draws = (np.random.default_rng(seed) for seed in seeds)
             noise = np.stack([draw.standard_gamma(self.settings.dirichlet_alpha, COLUMNS) for draw in draws])
-        parts: list[list[NDArray[Any]]] = []
+        results: dict[str, list[NDArray[Any]]] = {"visits": [], "label": [], "value": []}
         for start in range(0, len(boards), self.lanes):
             part = slice(start, start + self.lanes)
             # Empty boards fill the lanes; their results are dropped.
@@ -94,10 +94,9 @@ class DeviceLabeller:
                     np.pad(current[part], (0, empty)), np.pad(mask[part], (0, empty)), weights, None,
                     np.pad(noise[part], ((0, empty), (0, 0)), constant_values=1), self.settings.noise_fraction,
                 )  # fmt: skip
-            rows = self.lanes - empty
-            parts.append([np.asarray(array)[:rows, 0] for array in (labels.visits, labels.label, labels.value)])
-        visits, label, value = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        return Labels(visits=visits, label=label, value=value)
+            for name, parts in results.items():
+                parts.append(np.asarray(getattr(labels, name))[: self.lanes - empty, 0])
+        return Labels(**{name: np.concatenate(parts) for name, parts in results.items()})
 
     @cached_property
     def _search(self) -> tuple[Any, Any]:

@@ -406,8 +406,8 @@ class Run:
         optimizer = keras.optimizers.Muon(0.0, weight_decay=0.01, adam_weight_decay=0.01, exclude_layers=NOT_FOR_MUON)
         optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
         optimizer.build(model.trainable_variables)
-        trained = model.trainable_variables
-        parts = (trained, model.non_trainable_variables, optimizer.variables, trained)
+        weights = model.trainable_variables  # also the first average
+        parts = (weights, model.non_trainable_variables, optimizer.variables, weights)
         self.state = Learned(*([jnp.array(variable.value, copy=True) for variable in part] for part in parts))
 
         settings = PuctSettings(simulations=max(options.simulations), exploration=1.0, discount=DISCOUNT)
