@@ -14,9 +14,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from distill.common.keras_layers import register_with_keras
 from distill.common.plugins import hash_imports
 
 hash_imports()  # now, because a notebook may import a user's module before it uses the library
+register_with_keras()  # now, because a program may use Keras without this library
 
 VERSION = "0.1.0"
 """The version without the commit, as files of games name it; `__version__` adds the commit: 0.1.0+g1234567."""
@@ -34,6 +36,7 @@ PUBLIC = {
     "evaluate_players": "distill.evaluation.grading:evaluate_players",
     "from_moves": "distill.game.rules:from_moves",
     "generate_games": "distill.generate:generate_games",
+    "load_keras": "distill.networks.pretrained:load_keras",
     "load_pretrained": "distill.networks.pretrained:load_pretrained",
     "parse_board": "distill.game.rules:parse_board",
     "train_network": "distill.train:train_network",

@@ -131,8 +131,8 @@ def _files(written: Mapping[str, Any], formats: Mapping[str, Format], folder: Pa
 
 def _programs(formats: Collection[Format]) -> Iterator[str]:
     """For each kind of file that was written, lines that load it."""
-    for title in ("SavedModel", "LiteRT", "ONNX"):
-        files = [format.file for format in formats if format.title.removesuffix(" int8") == title]
+    for title in ("SavedModel", "LiteRT", "ONNX", "Kaggle"):
+        files = [format.file for format in formats if format.title.startswith(title)]
         if files:
             also = "".join(f", also `{file}`" for file in files[1:])
             yield _PARTS[title].replace("{also}", also).replace("FILE", files[0])

@@ -8,16 +8,19 @@ Every file says where it comes from (`facts`): version, commit and network, so t
 
 - beside the files of an export, in `export.json`, and in the SavedModel's folder as `assets.extra/export.json`;
 - in an ONNX file as metadata properties (texts), with distill as its producer;
+- in a Kaggle submission as its constant FACTS;
 - in a LiteRT file as `export.json` in a zip archive at its end, where LiteRT's own tools put metadata:
   `unzip -p model.tflite export.json`.
 """
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import logging
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import distill
 from distill import networks
 from distill.common import UserError, file_hash, first_line, json_bytes, provenance
+from distill.exporters import submission
 from distill.game.encoding import ENCODING_VERSION
 from distill.networks import finding
 from distill.networks.facts import FACTS
@@ -39,6 +43,8 @@ ONNX_OPSET = 17
 
 CONTRACT = 1
 """Version of the inputs and outputs: the name of the SavedModel's folder, and the model version of an ONNX file."""
+LARGEST_SUBMISSION = 1_000_000
+"""Most bytes of a Kaggle submission."""
 BOARD = "board int8 (B, 6, 7): row 0 on top, 1 the side to move, -1 the opponent, 0 empty"
 
 Answer = Callable[[Any], Mapping[str, Any]]
@@ -112,12 +118,37 @@ def write_onnx(core: keras.Model, path: Path) -> None:
         _export(core, path, format="onnx", opset_version=ONNX_OPSET)
     try:
         model = onnx.load(path)
+        _slice_backwards(model.graph)
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # the checker raises many types
         raise UserError(f"ONNX: the file is not valid ({first_line(error)})") from None
     for tensor in (*model.graph.input, *model.graph.output):
         tensor.type.tensor_type.shape.dim[0].dim_param = "batch"  # tf2onnx leaves a generated name
     onnx.save(model, path)
+
+
+def _slice_backwards(graph: Any) -> None:
+    """Replace ReverseSequence, as tf2onnx writes `ops.flip`, by Slice with step -1, which more programs can read."""
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    for node in graph.node:
+        if node.op_type == "ReverseSequence":
+            (axis,) = [attribute.i for attribute in node.attribute if attribute.name == "time_axis"]
+            values = {"starts": -1, "ends": np.iinfo(np.int64).min, "axes": axis, "steps": -1}
+            stored = [numpy_helper.from_array(np.array([v], np.int64), f"{node.name}/{k}") for k, v in values.items()]
+            graph.initializer.extend(stored)
+            inputs = [node.input[0], *(tensor.name for tensor in stored)]
+            node.CopyFrom(helper.make_node("Slice", inputs, [*node.output], name=node.name))
+    # The lengths of what was reversed are no longer read.
+    used = {output.name for output in graph.output}
+    for node in reversed([*graph.node]):
+        if used & {*node.output}:
+            used |= {*node.input}
+        else:
+            graph.node.remove(node)
+    for tensor in [tensor for tensor in graph.initializer if tensor.name not in used]:
+        graph.initializer.remove(tensor)
 
 
 def write_onnx_int8(core: keras.Model, path: Path) -> None:
@@ -134,6 +165,29 @@ def write_litert_int8(core: keras.Model, path: Path) -> None:
     import tensorflow as tf
 
     _export(core, path, format="litert", optimizations=[tf.lite.Optimize.DEFAULT])
+
+
+def write_kaggle(core: keras.Model, path: Path, tactics: bool = False) -> None:
+    """Write the program `submission.py` with the weights as text below it. Raises UserError for other architectures.
+
+    With `tactics` its agent wins in one move, and blocks, before it evaluates the network.
+    """
+    import numpy as np
+
+    from distill.networks import pillar
+
+    arch = networks.arch_of(core)
+    if arch not in submission.NETWORKS:
+        raise UserError(f"Kaggle: no NumPy program for {arch}; there is one for {', '.join(submission.NETWORKS)}")
+    arrays = {weight.path: np.asarray(weight.numpy(), "<f4") for weight in core.weights}
+    arrays |= {"lines/kernels": pillar.line_kernels(), "lines/off_board": pillar.off_board()}
+    # All bytes of one significance together: the exponents then compress.
+    values = np.concatenate([array.ravel() for array in arrays.values()]).view(np.uint8).reshape(-1, 4).T
+    shapes = {name: array.shape for name, array in arrays.items()}
+    stored = base64.encodebytes(zlib.compress(values.tobytes(), 9)).decode()
+    program = Path(submission.__file__).read_text(encoding="utf-8").partition("ARCH, TACTICS, WEIGHTS =")[0]
+    data = f'ARCH, TACTICS = {arch!r}, {tactics}\nSHAPES = {shapes}\nWEIGHTS = """\\\n{stored}"""\n'
+    path.write_bytes((program + data).encode())
 
 
 # Where a file comes from ----------------------------------------------------------------------------------------------
@@ -180,8 +234,20 @@ def into_onnx(file: Path, facts: Mapping[str, Any]) -> None:
     texts = {**facts, "converter": f"{model.producer_name} {model.producer_version.partition(' ')[0]}"}
     model.producer_name, model.producer_version = "distill", facts["distill_version"]
     model.model_version = CONTRACT
+    # Converters list sets of operations that the file does not use, which some programs do not know.
+    used = {node.domain for node in model.graph.node}
+    for unused in [opset for opset in model.opset_import if opset.domain not in used]:
+        model.opset_import.remove(unused)
     model.metadata_props.extend(onnx.StringStringEntryProto(key=key, value=str(value)) for key, value in texts.items())
     onnx.save(model, file)
+
+
+def into_kaggle(file: Path, facts: Mapping[str, Any]) -> None:
+    """Append the facts to a submission. Raises UserError where it is larger than Kaggle takes."""
+    with file.open("a", encoding="utf-8") as submitted:
+        submitted.write(f"FACTS = {dict(facts)}\n")
+    if (size := file.stat().st_size) > LARGEST_SUBMISSION:
+        raise UserError(f"Kaggle: the network is too large: {size:,} bytes, of {LARGEST_SUBMISSION:,} at most")
 
 
 def into_litert(file: Path, facts: Mapping[str, Any]) -> None:
@@ -218,6 +284,13 @@ def load_litert(path: str) -> Answer:
     return lambda boards: {name: array.copy() for name, array in runner(board=boards).items()}
 
 
+def load_kaggle(path: str) -> Answer:
+    """A Kaggle submission, which is a Python file."""
+    import runpy
+
+    return runpy.run_path(path)["predict"]
+
+
 # The table ------------------------------------------------------------------------------------------------------------
 
 SAVED_MODEL = "savedmodel"
@@ -226,6 +299,7 @@ SAVED_MODEL = "savedmodel"
 _write_litert = partial(_export, format="litert")
 _onnx = partial(Format, load=load_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx", embed=into_onnx)
 _litert = partial(Format, load=load_litert, needs=("ai_edge_litert",), extra="litert", embed=into_litert)
+_kaggle = partial(Format, load=load_kaggle, embed=into_kaggle)
 
 FORMATS: dict[str, Format] = {
     SAVED_MODEL: Format(
@@ -240,5 +314,9 @@ FORMATS: dict[str, Format] = {
     "onnx": _onnx(file=finding.ONNX, title="ONNX", write=write_onnx),
     "litert-int8": _litert(file="model.int8.tflite", title="LiteRT int8", write=write_litert_int8, int8=True),
     "onnx-int8": _onnx(file=finding.ONNX_INT8, title="ONNX int8", write=write_onnx_int8, int8=True),
+    "kaggle": _kaggle(file="submission.py", title="Kaggle", write=write_kaggle),
+    "kaggle-tactics": _kaggle(
+        file="submission_tactics.py", title="Kaggle with tactics", write=partial(write_kaggle, tactics=True)
+    ),
 }
 """Every format by the name that `export --formats` takes."""

@@ -179,7 +179,7 @@ class Lines(layers.Layer):
         odd = ops.cast(np.arange(ROWS, 0, -1)[:, None, None] % 2, planes.dtype)  # the lowest row is the first
         followed = odd + second - 2 * odd * second
         sums = ops.reshape(
-            self.stones_on_lines(planes) + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES)
+            self.stones_on_lines(planes) + ops.cast(off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES)
         )
         # A sum of 3 means three own stones and no other; one stone of the other side makes it negative.
         three = ops.max(ops.relu(sums - 2), axis=-1) * empty
@@ -209,7 +209,7 @@ def line_kernels() -> NDArray[np.float32]:
     return kernels.reshape(7, 7, 2, -1)
 
 
-def _off_board() -> NDArray[np.float32]:
+def off_board() -> NDArray[np.float32]:
     """float32 (H, W, 2 · LINES): −3 for each cell of a line that is not on the board, else 0."""
     inside = np.pad(np.ones((ROWS, COLUMNS), np.float32), 3)
     windows = np.lib.stride_tricks.sliding_window_view(inside, (7, 7))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,9 @@ from distill.common import UserError, first_line, provenance
 from distill.game import inputs, outputs
 from distill.networks import finding, start_backend
 from distill.networks.predict import Outputs, Predict, check_names, on_arrays
+
+if TYPE_CHECKING:
+    import keras
 
 ONNX = f"{finding.PUBLISHED}/{finding.ONNX}"
 """The ONNX file in the folder of an exported network."""
@@ -72,6 +76,24 @@ def load_pretrained(name: str | Path = "pillar") -> Pretrained:
     such a network nor such a path.
     """
     return Pretrained(finding.required(name))
+
+
+def load_keras(name: str | Path = "pillar") -> keras.Model:
+    """A network as a Keras model, to train or to take apart: planes or tokens → {"logits": (B, 7)[, "value": (B,)]}.
+
+    `name` means what it means to `load_pretrained`. The backend is the one that KERAS_BACKEND names, or TensorFlow. On
+    PyTorch the model is a `torch.nn.Module`. Plain Keras reads the same file after `import distill`:
+
+        import distill, keras
+        core = keras.models.load_model("models/reference/pillar/best.keras")
+
+    Raises `distill.UserError` as `load_pretrained` does.
+    """
+    file = finding.network_file(name)
+    start_backend()
+    from distill.networks import saved
+
+    return saved.load_core(file)
 
 
 def load(folder: Path, for_search: bool = False, int8: bool = False) -> Predict:

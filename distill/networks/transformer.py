@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 from keras import layers, ops
 
 from distill.game.rules import CELLS
@@ -39,7 +40,9 @@ class BoardEmbedding(layers.Layer):
 
     def call(self, tokens: Any) -> Any:
         # A product with one-hot tokens: on a CPU its gradient is far cheaper than that of a gather from three rows.
-        cells = ops.matmul(ops.one_hot(tokens, TOKENS, dtype=self.compute_dtype), self.cells)
+        # Compared and not ops.one_hot, because few programs that read ONNX know its operation OneHot.
+        one_hot = ops.cast(ops.equal(tokens[..., None], np.arange(TOKENS, dtype="int32")), self.compute_dtype)
+        cells = ops.matmul(one_hot, self.cells)
         cls = ops.broadcast_to(self.cls, (ops.shape(tokens)[0], 1, self.features))
         return ops.concatenate([cls, cells], axis=1) + self.positions
 

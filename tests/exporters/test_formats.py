@@ -3,6 +3,7 @@
 - an export leaves all it promises, in place of an older and a killed one; each file holds version, commit and network;
 - the files that ship give the outputs of their network; slow: every network and architecture exports to every format;
 - a format from outside the package is one write function, one load function and one line;
+- the ONNX file has standard operations only (browsers run it), and none that onnx2torch does not know;
 - rounding errors are accepted, larger differences refused; a file that is invalid, cannot be loaded or differs leaves
   the old one, and so does a missing extra, in one line.
 """
@@ -87,6 +88,10 @@ def test_every_network_can_be_exported_to_every_format(tmp_path, network, name, 
     keras.utils.set_random_seed(1)
     file = REFERENCE.parent / network / "best.keras"
     core = saved.load_core(file) if file.exists() else networks.build(network, value_head=True)
+    if name.startswith("kaggle") and networks.arch_of(core) in ("pillar-large", "mk4", "resnet"):
+        with pytest.raises(UserError, match="Kaggle: "):
+            conversion.convert(name, core, tmp_path / "model")
+        return
     found = conversion.convert(name, core, tmp_path / "model")
     assert found.losses if formats.FORMATS[name].int8 else found.difference <= comparison.TOLERANCE
     if name == "savedmodel":
@@ -149,11 +154,9 @@ def test_an_onnx_file_names_its_input_and_has_standard_operations_only(network, 
     shape = board.type.tensor_type.shape.dim
     assert (board.name, board.type.tensor_type.elem_type) == ("board", onnx.TensorProto.INT8)
     assert (shape[0].dim_param, shape[1].dim_value, shape[2].dim_value) == ("batch", 6, 7)
-    assert [(entry.domain, entry.version) for entry in model.opset_import if entry.domain in ("", "ai.onnx")] == [
-        ("", formats.ONNX_OPSET)
-    ]
-    assert {node.domain for node in model.graph.node} <= {"", "ai.onnx"}
-    assert not {node.op_type for node in model.graph.node} & {"If", "Loop", "Scan"}
+    assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", formats.ONNX_OPSET)]
+    assert {node.domain for node in model.graph.node} == {""}
+    assert not {node.op_type for node in model.graph.node} & {"If", "Loop", "OneHot", "ReverseSequence", "Scan"}
 
 
 def test_ties_go_to_the_centre_and_then_the_lower_column_in_every_format(tmp_path):

@@ -1,0 +1,146 @@
+"""The Kaggle submission (`exporters/submission.py`). Properties:
+
+- for `pillar`, `cnn` and `transformer` it gives the network's outputs on every check board and plays its move, or on a
+  symmetric board the mirrored one, in at most 1 MB; so does the file of a small network with other sizes;
+- its agent is the last function in the file, as Kaggle looks it up; it plays from either seat and returns an int;
+- with tactics it wins in one move, else it blocks a win, else it plays as without;
+- an architecture that it does not compute and a network that is too large are one line;
+- in kaggle_environments it beats `random` and `negamax` from both seats (slow, needs the index).
+"""
+
+import json
+import runpy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from helpers import REFERENCE
+from network_helpers import with_random_weights
+
+from distill import networks
+from distill.common import UserError
+from distill.exporters import comparison, formats, submission
+from distill.game import encoding, rules
+from distill.networks import saved
+
+KAGGLE = "kaggle-environments==1.33.2"
+"""Installed apart and without its dependencies: it pins another version of OpenSpiel, and ConnectX needs none."""
+MATCH = """
+import sys
+from kaggle_environments import make
+results = []
+for opponent in ("random", "negamax"):
+    for seat in (0, 1):
+        env = make("connectx", debug=True)
+        env.run([sys.argv[1], opponent] if seat == 0 else [opponent, sys.argv[1]])
+        results.append((env.state[seat].status, env.state[seat].reward))
+print(results)
+"""
+
+
+def write(core, path, **options):
+    formats.write_kaggle(core, path, **options)
+    formats.into_kaggle(path, {"arch": "any"})
+    return runpy.run_path(str(path))
+
+
+@pytest.fixture(scope="module")
+def pillar(tmp_path_factory):
+    file = tmp_path_factory.mktemp("kaggle") / "submission.py"
+    write(saved.load_core(REFERENCE / "pillar" / "best.keras"), file)
+    return file
+
+
+def observed(position, mark):
+    """Kaggle's observation of a position in which the side with this mark is to move."""
+    board = encoding.board(position)
+    return {"board": np.where(board == 0, 0, np.where(board == 1, mark, 3 - mark)).ravel().tolist(), "mark": mark}
+
+
+@pytest.mark.parametrize("name", ["pillar", "cnn", "transformer"])
+def test_it_plays_the_moves_of_the_network(tmp_path, name):
+    core, boards = saved.load_core(REFERENCE / name / "best.keras"), comparison.check_boards()
+    expected, outputs = saved.predict_with(core)(boards), write(core, tmp_path / "submission.py")["predict"](boards)
+    for row in np.flatnonzero(outputs["move"] != expected["move"]):  # rounding chooses between mirror images
+        assert (boards[row] == boards[row, :, ::-1]).all()
+        assert outputs["move"][row] == 6 - expected["move"][row]
+    assert comparison.largest_difference(expected, outputs) <= comparison.TOLERANCE
+    assert (tmp_path / "submission.py").stat().st_size < 1_000_000
+
+
+SIZES = {
+    "cnn": {"stages": 2, "filters": 8, "kernel": 3, "hidden": 8},
+    "transformer": {"layers": 11, "features": 8, "attention_heads": 2, "feed_forward": 8},
+    "pillar": {"features": 4, "blocks": 2, "hidden": 8},
+}
+
+
+@pytest.mark.parametrize("arch", SIZES)
+def test_other_sizes_are_read_from_the_weights(tmp_path, arch):
+    core = with_random_weights(networks.build(arch, value_head=True, **SIZES[arch]))
+    boards = comparison.check_boards()
+    outputs = write(core, tmp_path / "submission.py")["predict"](boards)
+    assert comparison.largest_difference(saved.predict_with(core)(boards), outputs) <= comparison.TOLERANCE
+
+
+def test_kaggle_calls_the_agent_which_plays_from_either_seat(pillar):
+    program = {}
+    exec(compile(pillar.read_text(), "submission.py", "exec"), program)
+    assert [value for value in program.values() if callable(value)][-1] is program["agent"]
+    for moves, mark in (("", 1), ("4", 2), ("4453", 1), ("44533", 2)):
+        position = rules.from_moves(moves)
+        column = program["agent"](observed(position, mark), {"rows": 6})
+        assert type(column) is int
+        assert column == program["predict"](encoding.board(position)[None])["move"][0]
+
+
+def test_with_tactics_it_wins_or_else_blocks_or_else_plays_as_without(tmp_path, pillar):
+    core = saved.load_core(REFERENCE / "cnn" / "best.keras")
+    core.set_weights([weight * 0 for weight in core.get_weights()])  # always the centre
+    plain, tactical = (write(core, tmp_path / f"{t}.py", tactics=t)["agent"] for t in (False, True))
+    for moves, mark, column in (
+        ("112233", 1, 3),
+        ("11223", 2, 3),
+        ("1212177", 2, 0),
+        ("121217", 1, 0),
+        ("77665", 2, 3),
+    ):
+        assert tactical(observed(rules.from_moves(moves), mark)) == column
+    assert plain(observed(rules.from_moves("121217"), 1)) == 3 == tactical(observed(rules.from_moves("12"), 1))
+
+
+def test_it_finds_every_four_and_nothing_else():
+    boards = np.zeros((6, 7), bool)
+    for row, column, down, right in ((5, 3, 0, 1), (2, 0, 1, 0), (0, 0, 1, 1), (0, 6, 1, -1)):
+        line = boards.copy()
+        for step in range(4):
+            assert not submission.has_four(line)
+            line[row + down * step, column + right * step] = True
+        assert submission.has_four(line)
+    over_the_edge = boards.copy()
+    over_the_edge[2, [5, 6]] = over_the_edge[3, [0, 1]] = True
+    assert not submission.has_four(over_the_edge)
+
+
+def test_other_networks_are_one_line(tmp_path):
+    with pytest.raises(UserError, match="Kaggle: no NumPy program for mk4; there is one for cnn, transformer, pillar"):
+        write(networks.build("mk4"), tmp_path / "submission.py")
+    with pytest.raises(UserError, match=r"Kaggle: the network is too large: .* bytes, of 1,000,000 at most"):
+        write(saved.load_core(REFERENCE / "pillar-large" / "best.keras"), tmp_path / "submission.py")
+
+
+@pytest.fixture(scope="session")
+def kaggle(tmp_path_factory):
+    """A folder with Kaggle's package."""
+    folder = tmp_path_factory.mktemp("kaggle_environments")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), KAGGLE]
+    subprocess.run(pip, check=True)
+    return folder
+
+
+@pytest.mark.slow
+def test_it_beats_kaggles_agents_from_both_seats(pillar, kaggle, tmp_path):
+    command = [sys.executable, "-c", f"import sys; sys.path.append({json.dumps(str(kaggle))}){MATCH}", str(pillar)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == str([("DONE", 1)] * 4)

@@ -1,0 +1,70 @@
+"""The networks that ship in every Keras (`common/keras_layers.py`, `load_keras`). Properties:
+
+- after `import distill`, before or after Keras is imported, `keras.models.load_model` reads every network that ships,
+  on every backend that is installed, with the outputs that the network has on TensorFlow;
+- every layer that is not Keras' own is listed;
+- `load_keras` takes a name.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from helpers import REFERENCE, SHIPPED
+
+import distill
+from distill.common.keras_layers import LAYERS
+from distill.networks import saved
+
+PROGRAM = """
+import {first}
+import {second}
+import json, sys
+import numpy as np
+logits = {{}}
+for file in sys.argv[1:]:
+    model = keras.models.load_model(file)
+    outputs = model(np.ones((1, *model.inputs[0].shape[1:]), model.inputs[0].dtype))
+    logits[file] = keras.ops.convert_to_numpy(outputs["logits"])[0].tolist()
+print(json.dumps(logits))
+"""
+
+
+@pytest.mark.parametrize(
+    ("backend", "package", "order"),
+    [
+        ("tensorflow", "tensorflow", ("keras", "distill")),
+        ("jax", "jax", ("distill", "keras")),
+        ("torch", "torch", ("distill", "keras")),
+    ],
+)
+def test_keras_reads_every_network_that_ships(backend, package, order):
+    if not importlib.util.find_spec(package):
+        pytest.skip(f"{package} is not installed")
+    files = [REFERENCE / name / "best.keras" for name in SHIPPED]
+    program = PROGRAM.format(first=order[0], second=order[1])
+    command = [sys.executable, "-c", program, *map(str, files)]
+    environment = {**os.environ, "KERAS_BACKEND": backend}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for file, logits in json.loads(done.stdout.splitlines()[-1]).items():
+        core = saved.load_core(file)
+        expected = core(np.ones((1, *core.inputs[0].shape[1:]), core.inputs[0].dtype))["logits"]
+        np.testing.assert_allclose(logits, expected[0], rtol=1e-4, atol=1e-4)
+
+
+def test_every_layer_of_our_own_is_listed():
+    registered = keras.saving.get_custom_objects()
+    ours = {name.partition(">")[2] for name in registered if name.startswith("distill>")}
+    assert ours == set(LAYERS)
+
+
+def test_a_network_is_loaded_by_name():
+    model = distill.load_keras("cnn")
+    assert isinstance(model, keras.Model)
+    assert model.count_params() == 192_505
