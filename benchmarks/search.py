@@ -1,6 +1,6 @@
 """Speed of whole searches on one core: ours, OpenSpiel's C++ MCTSBot, and the textbook in plain Python.
 
-    pip install -e ".[bench]"
+    pip install -e ".[openspiel]"
     python benchmarks/search.py                       # this processor
     python benchmarks/search.py --puct . ../before    # PUCT without a network, of two checkouts
     NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2,+bmi,+bmi2,+popcnt,+lzcnt python benchmarks/search.py   # AVX2
@@ -60,7 +60,7 @@ def openspiel(searches: int) -> Contestant:
     try:
         import pyspiel
     except ImportError:
-        raise SystemExit('benchmarks/search.py needs OpenSpiel: pip install -e ".[bench]"') from None
+        raise SystemExit('benchmarks/search.py needs OpenSpiel: pip install -e ".[openspiel]"') from None
     game = pyspiel.load_game("connect_four")
 
     def run(moves: str) -> tuple[int, float]:

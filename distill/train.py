@@ -16,10 +16,10 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("train")
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -46,7 +46,7 @@ FILES = ("checkpoint.npz", BEST, LAST, "history.csv", "curves.png")
 KIND = "training run"
 """The kind of folder, in its record."""
 
-PLACES = ("init", "out", "data", "prepared", "export", "restart")
+PLACES = ("init", "out", "data", "prepared", "export", "restart", "log")
 """Settings left out of a run's identity: places and files to write, or to read, whose content is hashed instead."""
 
 PRESETS: Presets = {
@@ -70,7 +70,7 @@ class TrainConfig(Settings):
 
     command_line: ClassVar[CommandLine] = CommandLine(
         flags=(
-            *("arch", "init", "data", "out", "restart", "export", "prepared", "exclude", "validation_fraction"),
+            *("arch", "init", "data", "out", "restart", "log", "export", "prepared", "exclude", "validation_fraction"),
             *("learning.length.epochs", "learning.length.steps", "learning.length.minutes"),
             *("learning.batch_size", "learning.lr", "learning.targets.value_target"),
         ),
@@ -94,6 +94,9 @@ class TrainConfig(Settings):
     out: Path | None = Field(None, description="output folder of the run; default: models/<arch>")
     export: bool = Field(True, description="write the SavedModel and the model card, for use outside distill")
     restart: bool = Field(False, description="delete the run in the output folder and start from scratch")
+    log: Literal["none", "tensorboard"] = Field(
+        "none", description="also write the history for TensorBoard, into the folder tensorboard of the run"
+    )
     learning: Recipe = Recipe()
 
     @model_validator(mode="after")
@@ -119,7 +122,11 @@ class TrainConfig(Settings):
 
 
 def train_network(
-    arch: str | Callable[[bool], keras.Model] = "cnn", *, loss: Loss | None = None, **settings: Any
+    arch: str | Callable[[bool], keras.Model] = "cnn",
+    *,
+    loss: Loss | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    **settings: Any,
 ) -> Path:
     """Train a network as the command does, with its settings by name; returns the folder of the run.
 
@@ -129,6 +136,8 @@ def train_network(
     Args:
       arch: a built-in network, "module:function", or such a function itself, `build(value_head) -> keras.Model`.
       loss: targets, outputs → the loss of each board, (B,); see `training.losses.Loss`. None: the default loss.
+      callbacks: Keras callbacks, such as those of Weights & Biases and MLflow; an evaluation is an epoch to them, and
+        its row of `history.csv` the logs.
       settings: any setting that `python -m distill.train --show-config` prints: epochs=3, arch={"name": "cnn"}.
 
     Raises ValueError for a wrong setting and `distill.UserError` for data, networks and folders that cannot be used.
@@ -141,7 +150,7 @@ def train_network(
         data = settings["data"]
         settings["data"] = (data,) if isinstance(data, str | Path) else tuple(data)
     config = build_config(TrainConfig, {"arch": arch, **settings})
-    print(run(config, loss=loss))
+    print(run(config, loss=loss, callbacks=callbacks))
     return _folder(config)
 
 
@@ -150,12 +159,18 @@ def run(
     build: Callable[..., keras.Model] = networks.build,
     watch: Watch | None = None,
     loss: Loss | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> str:
     """Train one network; returns the line with its folder and its top-1 accuracy against the teacher.
 
     `build` makes the network of an arch, `watch` adds columns to the history, and `loss` replaces the default loss.
     """
     out = _folder(config)
+    if config.log == "tensorboard":
+        networks.start_backend(aloud=True)
+        from distill.training import tensorboard
+
+        tensorboard.writer()
     networks.trust(config.arch.name)
     # What the user gave is loaded first, because preparing takes minutes.
     initial = _initial_network(config)
@@ -183,7 +198,7 @@ def run(
                 core.set_weights(initial.get_weights())
             except ValueError:
                 raise UserError(f"{config.init}: of another shape than --arch builds now") from None
-        return _train(config, core, folder, prepared, watch, loss)
+        return _train(config, core, folder, prepared, watch, loss, callbacks)
 
 
 def _train(
@@ -193,10 +208,11 @@ def _train(
     prepared: preparation.Prepared,
     watch: Watch | None,
     loss: Loss | None,
+    callbacks: Sequence[keras.callbacks.Callback],
 ) -> str:
     from distill.exporters import card, publish
     from distill.networks import saved
-    from distill.training import accuracy, loop, losses
+    from distill.training import accuracy, loop, losses, tensorboard
 
     out = _folder(config)
     source, rows = validation.validation_rows(config.data, config.validation_fraction)
@@ -209,7 +225,9 @@ def _train(
     if loss is not None:
         loss = losses.checked(loss, core, training, config.learning)
     folder.begin()  # everything that the user gave has been checked
-    state = loop.train(core, training, held_out, config.learning, out, watch, loss)
+    if config.log == "tensorboard":
+        callbacks = [*callbacks, tensorboard.TensorBoard(out)]
+    state = loop.train(core, training, held_out, config.learning, out, watch, loss, callbacks)
 
     say(f"measuring accuracy against the teacher: {len(rows):,} rows of {source}")
     best = saved.load_core(out / BEST)

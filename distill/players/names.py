@@ -11,6 +11,7 @@
     NETWORK@sample         the network's column drawn by its probabilities, as REINFORCE trains it
     NETWORK@puct:N         a search of N simulations guided by the network (`mcts/puct.py`), without noise
     NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, without its noise
+    openspiel:mcts(N)      OpenSpiel's search of N simulations with random playouts (`players/openspiel.py`)
     module:object          your own function or class (`players/player.py`, `as_player`)
 
 NETWORK is the name of a network in `models/` or of one that ships, such as `pillar`, or else a path: the folder of a
@@ -21,6 +22,8 @@ so; one with a slash is a path that exists first, and then a name (`networks/fin
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
+import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,14 +37,14 @@ from distill.mcts import compiling
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, MOST_SOLVER_SIMULATIONS, UctSettings
 from distill.networks import finding
 from distill.networks.facts import Facts
-from distill.players import levels, network
+from distill.players import levels, network, openspiel
 from distill.players.player import Player, RandomPlayer, as_player, checked_choices, seeds_for
 from distill.players.search import SearchPlayer
 from distill.players.solver import SolverPlayer
 
 NAMES = (
     "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, a network's "
-    "name or folder (optionally @policy, @sample, @puct:N or @gumbel:N), your own module:object"
+    "name or folder (optionally @policy, @sample, @puct:N or @gumbel:N), openspiel:mcts(N), your own module:object"
 )
 SIMPLE = ("random", "punisher", "solver")
 LEVELS = tuple(levels.LEVELS)
@@ -52,6 +55,7 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "teacher": {},
 }
 """UCT players, each with the settings that differ from the defaults."""
+OPENSPIEL = "openspiel"
 
 MODES = ("policy", "sample")
 """Modes of a network without search."""
@@ -64,7 +68,7 @@ class Name:
     """The parts of a name, whether or not there is such a player.
 
     Attributes:
-      player: one of SIMPLE, LEVELS or SEARCHES; empty for other players.
+      player: one of SIMPLE, LEVELS or SEARCHES, or OPENSPIEL; empty for other players.
       network: the part before the @; empty for other players.
       mode: of a network.
       simulations: of a search, or of a searching mode; 0 without a valid number.
@@ -83,6 +87,9 @@ def parse(name: str) -> Name:
     first, _, number = name.partition(":")
     if first in SEARCHES or name in (*SIMPLE, *LEVELS):
         return Name(player=first, simulations=_simulations(number))
+    if first == OPENSPIEL:
+        bot = re.fullmatch(r"mcts\((.*)\)", number)
+        return Name(player=first, simulations=_simulations(bot[1] if bot else ""))
     if plugins.is_spec(name):
         return Name(custom=name)
     # What remains is a network, perhaps with a mode.
@@ -116,12 +123,13 @@ def check(name: str) -> Name:
 def check_mode(name: str, most: int) -> None:
     """Raises ValueError for an unknown mode of a network, and for a search without 1 to `most` simulations."""
     parts, player = parse(name), f"player {shortened(name)!r}"
-    search = parts.player if parts.player in SEARCHES else parts.mode
+    search = parts.player if parts.player in (*SEARCHES, OPENSPIEL) else parts.mode
     if SEARCHES.get(search, {}).get("mcts_solver"):
         most = min(most, MOST_SOLVER_SIMULATIONS)
-    if search in (*SEARCHES, *SEARCHING_MODES):
+    if search in (*SEARCHES, *SEARCHING_MODES, OPENSPIEL):
         if not 1 <= parts.simulations <= most:
-            raise ValueError(f"{player}: {search}:N needs a whole number of simulations from 1 to {most:,}")
+            form = f"{search}:mcts(N)" if search == OPENSPIEL else f"{search}:N"
+            raise ValueError(f"{player}: {form} needs a whole number of simulations from 1 to {most:,}")
     elif search and search not in MODES:
         modes = ", ".join([*MODES, *(f"{search}:N" for search in SEARCHING_MODES)])
         raise ValueError(f"{player}: unknown mode {shortened(search)!r}; modes are {modes}")
@@ -137,8 +145,8 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: Workers | 
         rounding. Published figures are measured without it.
       cluster: workers that share long UCT searches instead.
 
-    Raises ValueError for an unknown name, DataError for a folder without a model, and UserError where the solver is not
-    installed or a custom player cannot be imported or fails on a few boards.
+    Raises ValueError for an unknown name, DataError for a folder without a model, and UserError where the solver or
+    OpenSpiel is not installed or a custom player cannot be imported or fails on a few boards.
     """
     parts = check(name)
     if parts.custom:
@@ -150,6 +158,8 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: Workers | 
         return RandomPlayer(name=name, tactical=parts.player == "punisher")
     if parts.player == "solver":
         return SolverPlayer(workers=workers)
+    if parts.player == OPENSPIEL:
+        return as_player(openspiel.player(lambda seat, seed: openspiel.mcts(parts.simulations, seed)), name)
     # A level needs the player whose policy it changes.
     if parts.player in LEVELS:
         base = make(levels.base_name(name), workers, fast=fast, cluster=cluster)
@@ -179,7 +189,9 @@ def identity(name: str) -> list[str]:
     if name in LEVELS:
         known.append(repr(levels.named(name)))
     base = _base(name)
-    if base.simulations:
+    if base.player == OPENSPIEL:
+        known.append(f"open-spiel {importlib.metadata.version('open-spiel')}")
+    elif base.simulations:
         known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
     if base.custom:
         known.append(plugins.Plugin.named(name, "player").source)

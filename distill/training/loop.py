@@ -88,6 +88,7 @@ def train(
     folder: Path,
     watch: Watch | None = None,
     loss: losses.Loss | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> ValidatedState:
     """Train until all planned steps are done, resuming from the folder's checkpoint if there is one.
 
@@ -96,6 +97,8 @@ def train(
         A copy with fast CPU kernels is trained.
       watch: adds columns to the history after each evaluation.
       loss: the loss of each board; None: `losses.policy_and_value_loss`.
+      callbacks: told of the start and end of training, and at the end of an epoch, which is an evaluation here, of its
+        row of the history. Their model is `core`. They cannot end the training.
 
     With `interpolate`, `core` must have its initial weights, also if the run resumes.
     Raises UserError if the loss becomes NaN or infinite; the last checkpoint stays.
@@ -128,7 +131,10 @@ def train(
         schedule.after_evaluation(recipe, state)
         save_network(core, folder / LAST)
         history.write(folder, state.history)
+        told.on_epoch_end(len(state.history) - 1, dict(state.history[-1]))
 
+    told = keras.callbacks.CallbackList(callbacks, model=core)
+    told.on_train_begin()
     picks = batching.picks(len(training), recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
     run(
         model,
@@ -140,6 +146,7 @@ def train(
         evaluate=evaluate,
         amount=(min(recipe.batch_size, len(training)), "boards"),
     )
+    told.on_train_end()
     if state.stopped_early:
         say(f"stopped early: {schedule.STOP} evaluations without a better validation loss")
     return state

@@ -2,8 +2,8 @@
 
     python -m experiments.boards.heldout --out data/benchmark
 
-In: the seed, `boards.parquet` in `--out`, whose boards are left out, and two packages, OpenSpiel (extra `bench`) and
-the solver (extra `solver`). Out: `heldout.parquet` beside it, as `datasets/benchmark.py` reads it.
+In: the seed, `boards.parquet` in `--out`, whose boards are left out, and two packages, OpenSpiel (extra `openspiel`)
+and the solver (extra `solver`). Out: `heldout.parquet` beside it, as `datasets/benchmark.py` reads it.
 
 The players are those of STYLES: OpenSpiel's Monte-Carlo tree search with random playouts at several strengths, a player
 that wins if it can, blocks if it must and is random otherwise, and a random one. So a network that learned from this
@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from distill.common import Progress, UserError, cli, executors, provenance, run_folder
+from distill.common import Progress, cli, executors, run_folder
 from distill.common.settings import Seed
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
 from distill.game.encoding import bitboards_of
 from distill.game.rules import EMPTY, Bitboards, Position, canonicalise, is_over, next_position
+from distill.players import openspiel
 from distill.players.player import RandomPlayer
 from distill.players.solver import check_installed
 from experiments.boards.mixed import BoardsConfig, random_opening, refuse_other_boards, write
@@ -40,9 +41,6 @@ STYLES: tuple[tuple[str, float], ...] = (
 )
 """Players, equally probable for either side of a game, and the share of their moves that is random."""
 
-EXPLORATION = 2.0
-"""OpenSpiel's UCT constant, with one playout a simulation, as in its own examples."""
-
 CHUNK = 50
 """Games that a process plays at a time."""
 
@@ -57,9 +55,9 @@ class Config(BoardsConfig):
 def run(config: Config) -> str:
     """Play, choose, score, write."""
     check_installed()
-    _openspiel()
+    openspiel.pyspiel()
     file = config.out / benchmark.FILES[1]
-    settings = {"styles": STYLES, "exploration": EXPLORATION, **config.identity()}
+    settings = {"styles": STYLES, "exploration": openspiel.EXPLORATION, **config.identity()}
     with run_folder.locked(config.out):
         refuse_other_boards(file, settings)
         others = benchmark.read(config.out, files=(benchmark.FILES[0],))
@@ -88,7 +86,7 @@ def _play(game: int, seed: int) -> list[tuple[int, int]]:
     rng = np.random.default_rng([seed, game])
     styles = [STYLES[index] for index in rng.integers(len(STYLES), size=2)]
     searches = [_search(name, int(rng.integers(2**31))) for name, _ in styles]
-    spiel, position = _openspiel().load_game("connect_four").new_initial_state(), EMPTY
+    spiel, position = openspiel.pyspiel().load_game("connect_four").new_initial_state(), EMPTY
     for column in random_opening(rng):
         spiel.apply_action(column)
         position = next_position(position, column)
@@ -116,18 +114,7 @@ def _search(name: str, seed: int) -> Any:
     kind, _, simulations = name.partition(":")
     if kind != "openspiel":
         return None
-    spiel = _openspiel()
-    evaluator = spiel.RandomRolloutEvaluator(1, seed)
-    game = spiel.load_game("connect_four")
-    return spiel.MCTSBot(game, evaluator, EXPLORATION, int(simulations), 1000, False, seed, False)
-
-
-def _openspiel() -> Any:
-    try:
-        import pyspiel
-    except ImportError:
-        raise UserError(f"this needs OpenSpiel: {provenance.install_line('bench')}") from None
-    return pyspiel
+    return openspiel.mcts(int(simulations), seed)
 
 
 main = cli.Command("boards.heldout", Config, run, package="experiments")

@@ -3,15 +3,21 @@
 - it writes every file it promises, says so if it is finished already, refuses other settings with the difference,
   starts from scratch with --restart, and refuses an unsuitable initial network;
 - top-1 accuracy is measured on the rows that the metrics name;
+- Keras callbacks and TensorBoard follow it, and a restart leaves none of the old figures;
 - a run killed at any point resumes to the weights of an uninterrupted one.
 """
 
 import os
 import shutil
+from typing import ClassVar
 
+import keras
 import numpy as np
+import pandas as pd
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+import distill
 from distill import train
 from distill.common import provenance, run_folder
 from distill.datasets import validation
@@ -151,6 +157,27 @@ def test_a_killed_run_resumes(trained, games, tmp_path, monkeypatch):
     assert run_folder.result_of(cut) == {}
     assert train.main(arguments(games, cut)) == 0
     assert same(*(saved.load_core(folder / LAST).get_weights() for folder in (trained, cut)))
+
+
+def test_keras_callbacks_and_tensorboard_follow_a_training(trained, games, tmp_path, eagerly):
+    class Recorder(keras.callbacks.Callback):
+        rows: ClassVar[list[dict[str, float]]] = []
+
+        def on_epoch_end(self, epoch, logs):
+            self.rows.append(logs)
+
+    settings = {"data": games, "prepared": trained.parent / "prepared", "validation_fraction": 0.5, "exclude": ()}
+    settings |= {"epochs": 2, "batch_size": 32, "export": False, "out": tmp_path, "log": "tensorboard"}
+    for restart in (False, True):
+        Recorder.rows.clear()
+        distill.train_network("cnn", callbacks=[Recorder()], restart=restart, **settings)
+    rows, stored = pd.DataFrame(Recorder.rows), pd.read_csv(tmp_path / "history.csv")
+    pd.testing.assert_frame_equal(rows, stored, check_like=True, check_dtype=False)
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    (_,) = (tmp_path / "tensorboard").iterdir()
+    written = {event.step: float(event.tensor_proto.float_val[0]) for event in events.Tensors("validation_loss")}
+    assert written == pytest.approx({row["step"]: row["validation_loss"] for row in Recorder.rows})
 
 
 def test_init_gives_the_initial_weights_and_restart_starts_from_scratch(

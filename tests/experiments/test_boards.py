@@ -63,7 +63,11 @@ def test_in_zugzwang_a_pass_would_be_better(shipped):
 def test_no_player_of_this_project_chose_a_heldout_board(tmp_path):
     _, metadata = schema.read_table(provenance.ROOT / "data/benchmark" / benchmark.FILES[1], benchmark.GRADED_BOARD)
     config = heldout.Config(out=tmp_path)
-    made = {"styles": [list(style) for style in heldout.STYLES], "exploration": heldout.EXPLORATION, "share": 1.0}
+    made = {
+        "styles": [list(style) for style in heldout.STYLES],
+        "exploration": heldout.openspiel.EXPLORATION,
+        "share": 1.0,
+    }
     assert metadata["settings"] == made | {"games": config.games, "seed": config.seed}
     assert {word.partition(":")[0] for word, _ in heldout.STYLES} == {"random", "punisher", "openspiel"}
 

@@ -27,6 +27,7 @@ from distill.players.names import Name, check, evaluated, parse
         ("cnn@sample:8", Name(network="cnn", mode="sample:8")),
         ("random:5", Name(network="random:5", mode="policy")),
         ("/home/me@work/models/cnn", Name(network="/home/me@work/models/cnn", mode="policy")),
+        ("openspiel:mcts(100)", Name(player="openspiel", simulations=100)),
         ("mine:player", Name(custom="mine:player")),
         ("/home/me@work/cnn@puct:5", Name(network="/home/me@work/cnn", mode="puct", simulations=5)),
     ],
@@ -69,6 +70,7 @@ def test_a_record_names_the_file_that_is_evaluated_its_hash_and_its_precision(tm
             for wrong in ("10000001", "9" * 5000, "\u0661\u0662", "\u00b2", "1e3", "-1", " 1")
         ),
         ("mcts-solver:250001", "mcts-solver:N needs a whole number of simulations from 1 to 250,000"),
+        *((f"openspiel:{bot}", r"openspiel:mcts\(N\) needs") for bot in ("mcts", "mcts(0)", "100", "uct(5)")),
         ("pillar@puct:" + "9" * 5000, "puct:N needs a whole number of simulations from 1 to 16,384"),
         ("nobody", "unknown and no such path; networks by name are .*reference/cnn"),
         ("randm", "unknown and no such path"),

@@ -1,7 +1,7 @@
-"""The examples of docs/extending.md, run in their order in one empty folder, as a reader would.
+"""The examples of docs/extending.md and docs/ecosystem.md, run in their order in one empty folder, as a reader would.
 
 * A block of Python that begins with `# my_name.py` is that file; it has at most 20 lines of code.
-* Every other block of Python runs, and every line of a shell block: those with Keras in one process.
+* Every other block of Python runs, and every line of a shell block: those of docs/extending.md in one process.
 """
 
 import os
@@ -13,8 +13,15 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs/extending.md"
-BLOCKS = re.findall(r"```(python|sh)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    return re.findall(r"```(python|sh)\n(.*?)```", text, re.DOTALL)
+
+
+BLOCKS = blocks((DOCS / "extending.md").read_text(encoding="utf-8"))
+CLIENTS = blocks((DOCS / "ecosystem.md").read_text(encoding="utf-8").partition("## Environments and bots")[2])
 MOST_LINES = 20
 RUN = """
 import runpy, sys
@@ -44,9 +51,23 @@ except SystemExit as end: assert not end.code
 """
 
 
-@pytest.mark.parametrize("code", [code for kind, code in BLOCKS if kind == "python"], ids=file_name)
+PYTHON = [code for kind, code in BLOCKS + CLIENTS if kind == "python"]
+
+
+@pytest.mark.parametrize("code", PYTHON, ids=file_name)
 def test_an_example_is_short(code):
     assert len([line for line in code.splitlines() if line.strip()]) <= MOST_LINES + (file_name(code) is not None)
+
+
+def test_the_examples_with_other_libraries_run(tmp_path):
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for kind, code in CLIENTS:
+        if name := file_name(code):
+            (tmp_path / name).write_text(code, encoding="utf-8")
+            continue
+        command = ["bash", "-ec", code] if kind == "sh" else [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+        assert done.returncode == 0, f"{code}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
 
 
 def test_the_examples_run(tmp_path):

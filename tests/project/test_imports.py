@@ -37,6 +37,7 @@ PACKAGES = (
     "training",
     "exporters",
     "players",
+    "envs",
     "evaluation",
     "policy_gradient",
     "alphazero",

@@ -1,0 +1,1 @@
+"""The tests; a package, because some libraries install a package of this name."""

@@ -1,0 +1,169 @@
+"""Properties of the environments of Gymnasium, PettingZoo, OpenSpiel and pgx.
+
+* The checkers of PettingZoo and Gymnasium pass without a warning of ours.
+* A game against a player follows the rules: masks, rewards from both seats, illegal moves, pictures and text.
+* The same seed gives the same game.
+* A player and OpenSpiel's bots play each other both ways; a bot gets the right position; equal seeds, equal moves.
+* In `jit`, a network's moves on pgx's observations are those of `load_pretrained`.
+* A missing package or a wrong backend costs one line.
+"""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyspiel
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import distill
+from distill import envs
+from distill.common import UserError
+from distill.envs import openspiel, pgx
+from distill.game import rules
+from distill.players import names
+from distill.players.player import checked_choices, seeds_for
+
+
+def leftmost(boards, seeds):
+    return np.argmax(boards[:, 0] == 0, axis=1)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:pettingzoo")  # the checker imports names that it calls old
+@pytest.mark.filterwarnings("ignore:Observation numpy array is all zeros")  # the empty board
+def test_pettingzoos_checker_passes():
+    from pettingzoo.test import api_test
+
+    api_test(envs.aec(), num_cycles=100)
+
+
+@pytest.mark.parametrize("mode", [None, "ansi", "rgb_array"])
+def test_gymnasiums_checker_passes(mode):
+    check_env(envs.make("punisher", render_mode=mode))
+
+
+def test_agents_play_in_pettingzoos_environment():
+    game = envs.aec("ansi")
+    agents = {"player_0": envs.agent(leftmost), "player_1": envs.agent(lambda boards, seeds: np.array([6]))}
+    rewards = {}
+    game.reset()
+    for name in game.agent_iter():
+        observation, reward, over, _, _ = game.last()
+        rewards[name] = reward
+        game.step(None if over else agents[name](observation))
+    assert rewards == {"player_0": 1, "player_1": -1}
+    assert game.render().split("\n")[-4:] == ["X . . . . . .", *["X . . . . . O"] * 3]
+
+
+def test_a_game_is_won_lost_and_forfeited():
+    env = envs.make(leftmost, first=True, render_mode="rgb_array")
+    observation, info = env.reset()
+    assert not observation.any()
+    assert info["action_mask"].all()
+    rewards = [env.step(column)[1:3] for column in (1, 2, 3, 4)]
+    assert rewards == [(0, False)] * 3 + [(1, True)]
+    assert env.render().shape[2] == 3
+
+    env = envs.make(leftmost, first=False)
+    observation, _ = env.reset()
+    assert observation[5, 0].tolist() == [0, 1]
+    rewards = [env.step(column)[1:3] for column in (1, 1, 2)]
+    assert rewards == [(0, False)] * 2 + [(-1, True)]
+
+    env.reset()
+    for _ in range(3):
+        env.step(1)
+        assert env.action_masks().all()
+
+
+def test_a_full_column_is_masked_and_forfeits(caplog):
+    env = envs.make(lambda boards, seeds: np.where(boards[:, 0, 3] == 0, 3, 0), first=True)
+    env.reset()
+    for _ in range(3):
+        _, _, _, _, info = env.step(3)
+    assert env.action_masks().tolist() == [True] * 3 + [False] + [True] * 3
+    assert info["action_mask"].tolist() == [1, 1, 1, 0, 1, 1, 1]
+    assert env.step(3)[1:3] == (-1, True)
+    assert "Illegal move" in caplog.text
+
+
+def test_the_same_seed_gives_the_same_game():
+    def game(seed):
+        env, columns = envs.make("random"), np.random.default_rng(0)
+        seen = [env.reset(seed=seed)[0].tobytes()]
+        for _ in range(4):
+            seen.append(env.step(columns.choice(np.flatnonzero(env.action_masks())))[0].tobytes())
+        return seen
+
+    assert game(1) == game(1) != game(2)
+
+
+def test_a_player_and_openspiels_search_play_each_other():
+    start = pyspiel.load_game("connect_four").new_initial_state()
+    bots = [openspiel.bot("punisher"), openspiel.mcts(300, seed=0)]
+    assert sum(pyspiel.evaluate_bots(start.clone(), bots, 0)) == 0
+    assert sum(pyspiel.evaluate_bots(start.clone(), bots[::-1], 0)) == 0
+
+
+@pytest.mark.parametrize("moves", ["", "4453", "1212125"])
+def test_a_bot_gets_the_position_and_the_seed(moves):
+    states, position = [], rules.from_moves(moves)
+
+    class Bot:
+        def __init__(self, seat, seed):
+            self.seat, self.seed = seat, seed
+
+        def step(self, state):
+            states.append(state)
+            assert self.seat == state.current_player()
+            return self.seed % 7
+
+    board = distill.board(position)
+    assert openspiel.player(Bot)(board[None], np.array([2**64 - 1], np.uint64)) == [(2**31 - 1) % 7]
+    assert rules.parse_board(str(states[0]).upper()) == position
+    assert states[0].current_player() == position.ply % 2
+
+
+def test_openspiels_search_is_a_player_that_wins_where_it_can_and_repeats_its_moves():
+    player = names.make("openspiel:mcts(200)")
+    position = rules.from_moves("121212")
+    current, mask = (np.full(8, bits, np.uint64) for bits in (position.current, position.mask))
+    assert (checked_choices(player, current, mask, seeds_for(0, np.arange(8))).moves == 0).all()
+    empty, seeds = np.zeros(8, np.uint64), seeds_for(0, np.arange(8))
+    first, again = (checked_choices(player, empty, empty, seeds).moves.tolist() for _ in range(2))
+    assert first == again
+    assert "open-spiel" in names.identity("openspiel:mcts(200)")[1]
+
+
+def test_a_network_moves_inside_jit_as_it_does_elsewhere():
+    code = """
+import jax, numpy as np, pgx, distill
+from distill.envs.pgx import moves
+env, choose, predict = pgx.make("connect_four"), moves("pillar"), distill.load_pretrained("pillar")
+turn = jax.jit(lambda state: (jax.vmap(env.step)(state, choose(state.observation)), choose(state.observation)))
+state = jax.vmap(env.init)(jax.random.split(jax.random.PRNGKey(0), 7))
+state = jax.vmap(env.step)(state, np.arange(7))
+while not state.terminated.all():
+    planes = np.asarray(state.observation, np.int8)
+    state, columns = turn(state)
+    assert (columns == predict(planes[..., 0] - planes[..., 1])["move"]).all()
+print(int(state._step_count.min()))
+"""
+    environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 7
+
+
+def test_a_wrong_backend_and_a_missing_package_cost_one_line(monkeypatch):
+    with pytest.raises(UserError, match="needs KERAS_BACKEND=jax in the environment, not tensorflow"):
+        pgx.moves("pillar")
+    monkeypatch.setitem(sys.modules, "pyspiel", None)
+    with pytest.raises(UserError, match=r"needs OpenSpiel, an optional package: python -m pip install .open-spiel"):
+        names.make("openspiel:mcts(5)")
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    monkeypatch.delitem(sys.modules, "distill.envs.connect4")
+    monkeypatch.delattr(envs, "connect4")
+    with pytest.raises(UserError, match="this needs Gymnasium and PettingZoo: python -m pip install"):
+        envs.make("club")
