@@ -1,7 +1,7 @@
 """Let a network play against itself and learn from it.
 
     python -m distill.selfplay --preset hour                       # a strong network in an hour
-    python -m distill.selfplay --minutes 150                       # from scratch: our own network, Gumbel search
+    python -m distill.selfplay --minutes 150                       # from scratch: `pillar-plain`, Gumbel search
     python -m distill.selfplay --init models/pillar --preset improve
     python -m distill.selfplay --init models/pillar --games-only --games 5000 --out data/selfplay
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from distill.training.loop import Watch
     from distill.training.losses import Loss
 
-FILES = ("checkpoint.npz", BEST, LAST, "history.csv", "curves.png")
+FILES = ("checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "tensorboard")
 """Files that a restart deletes; the exported model stays until the next one replaces it."""
 
 KIND = "training run"
@@ -71,7 +71,7 @@ class TrainConfig(Settings):
     command_line: ClassVar[CommandLine] = CommandLine(
         flags=(
             *("arch", "init", "data", "out", "restart", "log", "export", "prepared", "exclude", "validation_fraction"),
-            *("learning.length.epochs", "learning.length.steps", "learning.length.minutes"),
+            *("learning.length.epochs", "learning.length.steps"),
             *("learning.batch_size", "learning.lr", "learning.targets.value_target"),
         ),
         examples=("--arch cnn", "--arch transformer --set arch.layers=8"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Rebuilds the networks that ship, but for pillar-large (experiments/large/README.md):
-#   pillar         our own, from scratch: the `night` run with its recorded plan (6.5 hours on 2 cores of a Zen 1), then
+#   pillar         our own, from scratch: the `night` run with its recorded games and steps (6.5 hours on 2 cores of a Zen 1), then
 #                  three rounds of games and training (3.5 hours on one core of a Zen 5)
 #   cnn, transformer
 #                  the published architectures, from scratch, on 20,000 games of the teacher (24 minutes on 2 cores of a

@@ -1,1 +1,1 @@
-"""Self-play and REINFORCE: iterations, games, workers, presets and files."""
+"""Self-play: iterations, games, workers, presets and files."""

@@ -5,9 +5,10 @@
         ...
         games.finish(playing)                                    # {"games": ..., "rows": ..., "games_hash": ...}
 
-A task is one shard or a few, and its result is their content, because the workers of a cluster share no folder with
-this process. To a cluster networks travel by the hash of their file. A worker that dies costs its task. Games that are
-in flight when a clock ends the iteration are given up.
+A task is one shard or a few. Processes of this machine write each shard when it is finished; the workers of a cluster,
+which share no folder with this process, return the content, and networks travel there by the hash of their file. A
+worker that dies costs the shards that it has not finished. Games that are in flight when a clock ends the iteration are
+given up.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import itertools
 import math
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from distill.alphazero import run_files, workers
 from distill.alphazero.ends import End
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import Progress, executors, listed, run_folder, write_atomically
+from distill.common.cluster import Cluster
 from distill.common.executors import KilledError, WorkerError, Workers
 from distill.game import outputs
 from distill.game.rules import Bitboards
@@ -146,12 +148,18 @@ def _play(
     pool: Workers, player: Player, end: End, record: run_folder.Run, known: shards.Plan, shows: bool
 ) -> dict[str, Any]:
     begun: list[shards.Task] = []
-    files = [pool.file(path) for path in player.files]
+    files, replaced = [pool.file(path) for path in player.files], {*record.storage.names()}
+    # Processes of this machine write each shard when its games have ended, so that a killed run keeps it.
+    place = None if isinstance(pool, Cluster) else Path(str(record.storage))
 
     def calls() -> Iterator[tuple[Any, ...]]:
         for todo, seconds in _tasks(player, end, known, pool.number):
             begun.extend(todo)
-            yield play, player, todo, seconds, *files
+            new = [task.name for task in todo if task.name not in record.files]
+            if new:  # recorded before they are written
+                record.files = [*record.files, *new]
+                record.begin()
+            yield play, player, todo, seconds, place, replaced, *files
 
     done = sum(shard.games for shard in known.done)
     bar = Progress(known.games, "games", done) if shows and pool.number > 1 else None
@@ -159,14 +167,11 @@ def _play(
         with bar or nullcontext():
             # With a clock, the next task begins or not when a result has come.
             for _, contents in executors.completed(pool, workers.alone, calls()):
-                names = [*contents]
-                if not {*names} <= {*record.files}:  # recorded before they are written
-                    record.files = [*record.files, *names]
-                    record.begin()
                 for name, content in contents.items():
-                    record.storage.write(name, content)
+                    if content is not None:
+                        record.storage.write(name, content)
                 if bar:
-                    bar.advance(sum(task.games for task in begun if task.name in names))
+                    bar.advance(sum(task.games for task in begun if task.name in contents))
     except KilledError as error:
         written = {*record.storage.names()}
         missing = listed([task.name for task in begun if task.name not in written])
@@ -193,8 +198,27 @@ def _tasks(player: Player, end: End, known: shards.Plan, workers: int) -> Iterat
         yield [shards.Task(index=first + number, games=size) for number in range(player.at_once)], seconds
 
 
-def play(player: Player, todo: Sequence[shards.Task], seconds: float, *files: Path) -> dict[str, bytes]:
-    """In a worker: the content of the shards that are finished in time, by name; `files` are the player's."""
-    with tempfile.TemporaryDirectory() as place:
-        player.play(todo, seconds, Path(place), *files)
-        return {path.name: path.read_bytes() for path in Path(place).glob("shard-*.parquet")}
+def play(
+    player: Player,
+    todo: Sequence[shards.Task],
+    seconds: float,
+    folder: Path | None,
+    replaced: Collection[str],
+    *files: Path,
+) -> dict[str, bytes | None]:
+    """In a worker: play shards, as many as are finished in time.
+
+    Args:
+      folder: receives each shard when its games have ended; None: the workers share no folder with the run.
+      replaced: names of shards that are played although the folder has them. Others are there from an earlier try.
+      files: the player's.
+
+    Returns: by name, the content of the shards that are finished; None where they are in the folder.
+    """
+    if folder is None:
+        with tempfile.TemporaryDirectory() as place:
+            player.play(todo, seconds, Path(place), *files)
+            return {path.name: path.read_bytes() for path in Path(place).glob("shard-*.parquet")}
+    missing = [task for task in todo if task.name in replaced or not (folder / task.name).exists()]
+    player.play(missing, seconds, folder, *files)
+    return {task.name: None for task in todo if (folder / task.name).exists()}

@@ -39,18 +39,18 @@ def grader(network: keras.Model, graded: benchmark.GradedBoards) -> Callable[[],
 def grade(player: Player, graded: benchmark.GradedBoards) -> dict[str, float]:
     """A player's mean metrics on each of SETS, and `blocked`, the share of forced blocks that it plays."""
     by_set = grading.by_set(graded, grading.grade(player, graded, 0))
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name, prefix in SETS.items():
-        found |= {prefix + metric: each.mean for metric, each in by_set.get(name, {}).items()}
+        metrics |= {prefix + metric: interval.mean for metric, interval in by_set.get(name, {}).items()}
     # One figure for the four directions of a threat.
     blocked = [by_set[name]["outcome"].mean for name in BLOCKED_SETS if name in by_set]
-    return found | ({"blocked": float(np.mean(blocked))} if blocked else {})
+    return metrics | ({"blocked": float(np.mean(blocked))} if blocked else {})
 
 
 def line(metrics: Mapping[str, Any]) -> str:
     """The grades in words."""
-    found = [(name, prefix) for name, prefix in SETS.items() if prefix + "optimal" in metrics]
+    graded = [(name, prefix) for name, prefix in SETS.items() if prefix + "optimal" in metrics]
     return "".join(
         f" · {name} {metrics[prefix + 'optimal']:.1%} optimal, {metrics[prefix + 'outcome']:.1%} outcome"
-        for name, prefix in found
+        for name, prefix in graded
     )

@@ -3,10 +3,11 @@
                     first iteration             later iterations                         last iteration
     with numbers    the network plays,          the same, and learns from                the same
                     then learns                 the latest games
-    with a clock    the teacher plays           play games, and meanwhile learn          only learns
-                                                from those of earlier iterations
+    with a clock    games are played            games are played, and meanwhile the      the network only learns
+                                                network learns from earlier ones
 
-The numbers or the clock are the iteration's end (`ends.py`).
+With a clock and a `teacher_share` the teacher plays the first two iterations, in which the network has learned nothing
+or little; else the network plays. The numbers or the clock are the iteration's end (`ends.py`).
 """
 
 from __future__ import annotations

@@ -102,8 +102,9 @@ def run(
     if len(finished) >= number:
         return f"{result(out, finished)} (finished before, nothing to do)"
     if finished:  # what is missing shows before anything is played
-        for each in range(finished[-1]["learned_from"], len(finished) + 1):
-            run_files.verified_games(out, each)
+        for earlier in finished[finished[-1]["learned_from"] - 1 :]:
+            if earlier["games"]:
+                run_files.verified_games(out, earlier["iteration"])
     networks.start_backend(aloud=True)
     from distill.networks import saved
     from distill.training import continual
@@ -233,15 +234,19 @@ def training_games(loop: Loop, step: Iteration) -> tuple[list[reader.ShardFile],
     rows, oldest = window.rows, step.number
     if rows is not None and window.share is not None:
         # A long run learns from a share of the networks' rows, which exceeds the fixed window at some time.
-        by_networks = [e for e in loop.finished if not iterations.teacher_plays(loop.config, e["iteration"])]
-        rows = max(rows, int(window.share * sum(each["rows"] for each in by_networks)))
+        by_networks = (
+            metrics["rows"]
+            for metrics in loop.finished
+            if not iterations.teacher_plays(loop.config, metrics["iteration"])
+        )
+        rows = max(rows, int(window.share * sum(by_networks)))
 
     def opened(number: int) -> reader.Run:
         nonlocal oldest
         oldest = number
         return run_files.verified_games(loop.out, number)
 
-    with_games = [each for each in step.learns_from if each == loop.number or loop.finished[each - 1]["games"]]
+    with_games = [number for number in step.learns_from if number == loop.number or loop.finished[number - 1]["games"]]
     return replay.latest(with_games, rows, window.games, open_run=opened), oldest
 
 
@@ -268,6 +273,6 @@ def line(last: Metrics, of: int) -> str:
 
 def result(out: Path, finished: list[Metrics]) -> str:
     """Where the run is, and how its last iteration went."""
-    arenas = [each["accepted"] for each in finished if each["score"] is not None]
+    arenas = [metrics["accepted"] for metrics in finished if metrics["score"] is not None]
     accepted = f" ({sum(arenas)} of {len(arenas)} accepted)" if arenas else ""
     return f"{out}: {line(finished[-1], len(finished))}{accepted}"

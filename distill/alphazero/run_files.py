@@ -62,6 +62,9 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
     from distill.training import identity
 
     identity.require_safe_init(config, out, FILES)
+    file = config.schedule.replay
+    if file and file.resolve().parent == out.resolve():
+        raise UserError(f"--replay {file}: a run cannot be repeated in its own folder; name another --out")
     restart = config.restart
     config = config.replace(restart=False, machine=config.machine.replace(cluster=None))  # the cluster is a place
     replay = file_hash(config.schedule.replay) if config.schedule.replay else None
@@ -70,24 +73,24 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
 
 
 def iteration_folder(out: Path, number: int) -> Path:
-    """The folder of an iteration; the first that learns is iteration 1."""
+    """The folder of an iteration; they are counted from 1."""
     return out / "iterations" / f"{number:04d}"
 
 
 def finished_iterations(out: Path) -> list[Metrics]:
     """The metrics of the finished iterations, in order. Raises UserError where those of an earlier one are missing."""
-    found: list[Metrics] = []
-    while (path := iteration_folder(out, len(found) + 1) / METRICS).is_file():
+    finished: list[Metrics] = []
+    while (path := iteration_folder(out, len(finished) + 1) / METRICS).is_file():
         with path.open("rb"):  # without permission to read it, nothing is lost
-            found.append(read_object(path))
-        if not {"iteration", "accepted", "minutes", "games", "learned_from"} <= found[-1].keys():
+            finished.append(read_object(path))
+        if not {"iteration", "accepted", "minutes", "games", "learned_from"} <= finished[-1].keys():
             raise UserError(f"{path}: damaged; {LOST}")
     # A later folder proves that an earlier iteration was finished, even if its metrics are gone.
     begun = [int(folder.name) for folder in out.glob("iterations/[0-9]*") if folder.name.isdecimal()]
-    finished = max(run_folder.result_of(out).get("iterations", 0), *(number - 1 for number in begun), 0)
-    if finished > len(found):
-        raise UserError(f"{path}: missing, though the run has finished iteration {finished}; {LOST}")
-    return found
+    last = max(run_folder.result_of(out).get("iterations", 0), *(number - 1 for number in begun), 0)
+    if last > len(finished):
+        raise UserError(f"{path}: missing, though the run has finished iteration {last}; {LOST}")
+    return finished
 
 
 def verified_games(out: Path, number: int) -> reader.Run:

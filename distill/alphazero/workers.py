@@ -49,8 +49,8 @@ def on_cluster(address: str) -> Cluster:
 def versions_here() -> dict[str, Any]:
     """The versions that decide what a network plays."""
     backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
-    found = provenance.versions(*selfplay.LIBRARIES, backend)
-    return found | making.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": backend}
+    versions = provenance.versions(*selfplay.LIBRARIES, backend)
+    return versions | making.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": backend}
 
 
 _TURN = threading.Lock()

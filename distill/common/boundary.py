@@ -5,6 +5,7 @@ It is set before a command's imports, which take a second. DISTILL_DEBUG=1 in th
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import signal
@@ -36,6 +37,9 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str], *, ends
 
     An error that is none of the user, the disk or the memory is a bug, and is raised.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a path or word may hold bytes that are no text
     handlers = {}
     # Python delivers signals to the main thread only; in another thread they are the caller's.
     if threading.current_thread() is threading.main_thread():

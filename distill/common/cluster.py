@@ -62,7 +62,7 @@ class Cluster(Elsewhere):
             self.shutdown()
             raise
         threads = self._client.nthreads()
-        self.processes, self.number = len(threads), sum(threads.values())
+        self.number = sum(threads.values())
         self._executor = self._client.get_executor(pure=False)
 
     def __str__(self) -> str:

@@ -62,14 +62,12 @@ class Workers(Executor):
     """An executor that computes `number` tasks at a time; this one computes them in this process, at once.
 
     Attributes:
-      processes: those that compute.
       window: tasks that `completed` submits before it waits for results.
       deaths: what a future raises whose worker has died.
       tries: how often a task is submitted whose workers die.
     """
 
     number: int = 1
-    processes: int = 1
     window: int = 1
     deaths: type[Exception] = BrokenExecutor
     tries: int = 3
@@ -168,7 +166,7 @@ class Processes(Elsewhere):
 
     def __init__(self, number: int) -> None:
         super().__init__()
-        self.number = self.processes = number
+        self.number = number
         self.window = 2 * number
         self._lock = threading.RLock()
         self._pool: Any = None

@@ -46,7 +46,7 @@ def results(run: Mapping[str, Any], grades: Mapping[str, Any] | None = None) -> 
     """
     # Settings that were not used are no information.
     training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
-    folders, place = run.get("data"), Path(run.get("out", ""))
+    folders, place = run.get("data"), Path(run.get("out") or "")
     if folders and len(folders) > _MOST_FOLDERS:
         training["data"] = f"{len(folders)} folders, {folders[0]} to {folders[-1]}"
     ships = place.parent == Path("models") / finding.REFERENCE and place.name in _SHIPPED

@@ -41,7 +41,7 @@ class RunSettings(Settings):
     labeller: str | None = Field(
         None,
         title="MODULE:OBJECT",
-        description="your own engine, to label; of the search settings, only --noise-at move has an effect",
+        description="your own engine, to label; of the search settings, only the noise of moves has an effect",
     )
     opening_moves: OpeningMoves = Field((1, 8), description=OPENING_HELP)
     seed: Seed = Field(0, description="run seed; game g depends only on it and on g")

@@ -158,7 +158,11 @@ def plan(folder: run_folder.Run, settings: Any, games: int, run: Mapping[str, An
     # Never shrink a run, even an extension that was interrupted.
     tasks = _tasks(max(games, *(shard.first_game + shard.games for shard in (*shards.values(), *recorded)), 0), size)
     # An extension may need more games of the last shard, which is then rebuilt.
-    todo = [task for task in tasks if task.name not in shards or shards[task.name].games != task.games]
+    todo = []
+    for task in tasks:
+        held = shards.get(task.name)
+        if held is None or (held.first_game, held.games) != (task.index * size, task.games):
+            todo.append(task)
     done = [shards[task.name] for task in tasks if task not in todo]
     return Plan(
         games=sum(task.games for task in tasks),

@@ -19,7 +19,7 @@ from distill.networks.facts import Facts
 from distill.networks.registry import arch_named
 
 BEST = "best.keras"
-"""The network in a run's folder with the smallest loss on validation boards."""
+"""The network that a run gives: of `train` the one with the smallest validation loss, of `selfplay` the champion."""
 EXPORTED = "saved_model/1/saved_model.pb"
 """The exported network in a run's folder."""
 PUBLISHED = "saved_model"

@@ -14,7 +14,7 @@ from distill.games.schema import SCHEMA_VERSION
 from distill.networks import finding
 
 BEST, LAST = finding.BEST, "last.keras"
-"""The network with the smallest loss on validation boards, and the latest one."""
+"""The network that a run gives, and the latest one."""
 
 
 def identity(config: Any, free: Sequence[str], **also: Any) -> dict[str, Any]:

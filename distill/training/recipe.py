@@ -24,7 +24,7 @@ class Length(Settings):
     @model_validator(mode="after")
     def _is_one_length(self) -> Self:
         if self.steps is not None and self.minutes is not None:
-            raise ValueError(f"--steps {self.steps} must be left out with --minutes, which plans the steps itself")
+            raise ValueError(f"--steps {self.steps} must be left out with minutes, from which the steps are planned")
         return self
 
 

@@ -83,19 +83,19 @@ def test_a_cluster_plays_the_bytes_of_a_local_run(alone, flags, network, tmp_pat
     assert {tuple(each) for each in names.values()} == {(hashlib.sha256(network.read_bytes()).hexdigest() + ".keras",)}
 
 
-def play_or_die(marker: Path, player: games.Player, todo: list[Task], *network: Path) -> dict[str, bytes]:
+def play_or_die(marker: Path, player: games.Player, todo: list[Task], *arguments: Any) -> dict[str, bytes | None]:
     """A worker that is killed at the first try of shard 1."""
     if any(task.index == 1 for task in todo) and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return games.play(player, todo, *network)
+    return games.play(player, todo, *arguments)
 
 
-def die(player: games.Player, todo: list[Task], *network: Path) -> dict[str, bytes]:
+def die(player: games.Player, todo: list[Task], *arguments: Any) -> dict[str, bytes | None]:
     """A worker that is killed whenever it tries shard 1."""
     if any(task.index == 1 for task in todo):
         os.kill(os.getpid(), signal.SIGKILL)
-    return games.play(player, todo, *network)
+    return games.play(player, todo, *arguments)
 
 
 @pytest.mark.parametrize("place", ["here", "cluster"])
@@ -110,6 +110,8 @@ def test_a_killed_worker_costs_its_task(alone, flags, tmp_path, cluster, monkeyp
 def test_shards_that_kill_every_worker_are_named_and_all_others_are_made(
     alone, flags, tmp_path, cluster, monkeypatch, capsys
 ):
+    with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
+        client.wait_for_workers(2)  # with one worker all shards would be one task
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to restart a worker takes seconds
     monkeypatch.setattr(games, "play", die)
     command = [*flags, str(tmp_path), "--cluster", cluster.scheduler_address]

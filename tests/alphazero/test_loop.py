@@ -50,7 +50,7 @@ class InThisProcess(Workers):
     """Workers that run their tasks at once in this process, where the tiny networks of the tests are known."""
 
     def __init__(self, number: int) -> None:
-        self.number = self.processes = number
+        self.number = number
 
 
 class Clock:
@@ -153,11 +153,13 @@ def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, mon
     """In iteration 3 the third shard is given up, and another worker finishes the fourth one."""
     play, given_up = games.play, []
 
-    def late(player: games.Player, todo: Any, seconds: float, *files: Path) -> dict[str, bytes]:
+    def late(
+        player: games.Player, todo: Any, seconds: float, folder: Path | None, replaced: Any, *files: Path
+    ) -> dict[str, bytes | None]:
         if files and todo[0].index == 2:
-            given_up.append(play(player, todo, -1, *files))
+            given_up.append(play(player, todo, -1, folder, replaced, *files))
             return {}
-        return play(player, todo, seconds, *files)
+        return play(player, todo, seconds, folder, replaced, *files)
 
     with monkeypatch.context() as patch:
         patch.setattr(games, "play", late)
@@ -168,6 +170,7 @@ def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, mon
     shards = {path.name for path in tmp_path.glob("run/iterations/0003/games/shard*")}
     assert shards == {"shard-00000.parquet", "shard-00001.parquet"}
     record = str(tmp_path / "run" / run_folder.RECORD)
+    assert selfplay.main(["--replay", record, "--restart", *FLAGS, str(tmp_path / "run")]) == 1
     assert selfplay.main(["--replay", record, *FLAGS, str(tmp_path / "again")]) == 0
     assert outcome(tmp_path / "again") == outcome(tmp_path / "run")
 

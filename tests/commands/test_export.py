@@ -199,7 +199,7 @@ def test_the_card_counts_many_folders_and_names_the_commands_of_a_network_that_s
     assert '"data": [\n  "data/reference/labels-200"\n ],' in card_of(card.read_results(REFERENCE / "cnn-strong"))
     for name in SHIPPED:
         assert "license: apache-2.0" in card_of(card.results({"out": f"models/reference/{name}"}))
-    for out in ("models/mine", "models/reference/mine"):
+    for out in ("models/mine", "models/reference/mine", None):
         text = card_of(card.results({"out": out, "steps": 1}))
         assert "license: unknown" in text
         assert '"commands"' not in text

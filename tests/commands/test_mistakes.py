@@ -89,7 +89,7 @@ serve --allow-host example.org:80 -> --allow-host example.org:80 must be a name 
 serve --players nobody -> --players nobody must be module:object
 train --arch gpt -> --arch gpt must be one of
 train --batch-size -3 -> --batch-size -3 must be greater than or equal to 1
-train --steps 9 --minutes 1 -> --steps 9 must be left out with --minutes
+train --steps 9 --set minutes=1 -> --steps 9 must be left out with minutes
 train --set interpolate=0.5 -> interpolate 0.5 must be 0 without --init
 train --arch resnet --value-target none -> --value-target none does not fit resnet, which always has a value head
 walk -> needs PLAYER

@@ -150,7 +150,11 @@ def test_a_run_with_missing_or_other_parts_is_refused_before_it_plays(tmp_path, 
         (f"{first}/games", other_games, changed),
         (f"{first}/games", other_count, changed),
         (f"{first}/games", damaged, "not the file that the record describes (missing, damaged or changed)"),
-        (f"{first}/games/shard-00000.parquet", Path.unlink, "missing; "),
+        (
+            f"{first}/games/shard-00000.parquet",
+            Path.unlink,
+            "(missing, damaged or changed); the run cannot be resumed: ",
+        ),
         (f"{first}/metrics.json", Path.unlink, "metrics.json: missing, though the run has finished iteration 2"),
         (
             f"{first}/metrics.json",

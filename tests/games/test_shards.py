@@ -95,6 +95,11 @@ def test_a_run_is_extended_and_never_shrinks(reference, tmp_path, capsys):
     (tmp_path / "shard-00001.parquet").unlink()
     generated(3)
     assert same_record(tmp_path, reference)
+    # Games under the name of another shard do not count as those of that shard.
+    change_record(tmp_path, lambda record: record.update(result=None))
+    (tmp_path / "shard-00001.parquet").write_bytes((tmp_path / "shard-00000.parquet").read_bytes())
+    generated(3)
+    assert same_record(tmp_path, reference)
     # A result that lacks shards of its run is recorded again.
     change_record(tmp_path, lambda record: record["result"]["shards"].pop())
     generated(3)

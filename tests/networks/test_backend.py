@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from distill.common import cores
-from distill.common.executors import ONE_THREAD
+from distill.common.executors import ONE_THREAD, THREADS
 
 LEFT_OVER = {"floatx": "float16", "epsilon": 0.1, "image_data_format": "channels_first", "backend": "numpy"}
 """A keras.json of other work."""
@@ -25,7 +25,7 @@ LEFT_OVER = {"floatx": "float16", "epsilon": 0.1, "image_data_format": "channels
 def run(code: str, folder: Path, stored: dict[str, Any], **environment: str) -> tuple[int, str, str]:
     """Exit code, output and errors of Python code in a process of its own, beside a keras.json."""
     (folder / "keras.json").write_text(json.dumps(stored), encoding="utf-8")
-    ours = ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND")  # which the package sets
+    ours = ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND", THREADS)  # which the package sets
     kept = {name: value for name, value in os.environ.items() if name not in ours}
     environment = {**kept, "KERAS_HOME": str(folder), "TF_NUM_INTRAOP_THREADS": "7", **environment}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)

@@ -247,7 +247,7 @@ def test_each_loss_is_checked_and_reported_before_the_next_step(splits, monkeypa
 
 def test_training_that_is_over_ends_between_two_steps(monkeypatch):
     monkeypatch.setattr(step, "train_step", lambda *_: {"loss": 2.0})
-    over, model = iter([False, False, False, True]), step.compiled(tiny(), TINY)
+    over, model = iter([False, False, True]), step.compiled(tiny(), TINY)
     taken = step.fit(model, itertools.repeat(None), range(4, 99), lambda _: 0.1, is_over=lambda: next(over))
     assert taken == (3, {"loss": 2.0})
 

@@ -1,4 +1,4 @@
-"""The record of games that a search plays against itself, filled in by compiled code."""
+"""The record of games that a search plays against itself, filled in by compiled code or `labelled_games.py`."""
 
 from __future__ import annotations
 
