@@ -26,17 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.game.rules import (
-    BITS_PER_COLUMN,
-    BOTTOM_ROW,
     CELLS,
     COLUMNS,
     COLUMNS_FROM_CENTRE,
     FULL_BOARD,
-    column_bits,
     from_keys,
     has_four,
     legal_mask,
 )
+from distill.mcts.device import landed, losing_columns, playable_cells, winning_cells
 from experiments.large import boards
 from experiments.large.label import Keys, arguments, boards_of_words, next_positions, random_columns, random_positions
 from experiments.large.shapes import network
@@ -73,39 +71,6 @@ class Found(NamedTuple):
     children: Any  # int8 (M, A): VALUE_STEPS times the value of each move, boards.UNKNOWN for those not visited
     reached: Any  # int32 (M,): visits of the node; 0 for none
     proven: Any  # bool (M,)
-
-
-# Bitboards on the accelerator -----------------------------------------------------------------------------------------
-
-
-def winning_cells(stones: Any) -> Any:
-    """Cells that complete four for these stones, as `mcts/engine/bits.py`; may include filled and spare cells."""
-    found = (stones << 1) & (stones << 2) & (stones << 3)
-    for shift in (BITS_PER_COLUMN - 1, BITS_PER_COLUMN, BITS_PER_COLUMN + 1):
-        below, above = stones << shift, stones >> shift
-        two_below, two_above = below & (stones << 2 * shift), above & (stones >> 2 * shift)
-        found |= two_below & ((stones << 3 * shift) | above)
-        found |= two_above & ((stones >> 3 * shift) | below)
-    return found
-
-
-def playable_cells(mask: Any) -> Any:
-    """The cells on which a stone can land."""
-    return (mask + np.uint64(BOTTOM_ROW)) & np.uint64(FULL_BOARD) & ~mask
-
-
-def losing_columns(current: Any, mask: Any) -> Any:
-    """bool (B, A): moves that let the opponent win at once."""
-    threats = winning_cells(current ^ mask)[:, None]
-    stone = landed(mask)
-    return (stone != 0) & ((threats & playable_cells(mask[:, None] | stone)) != 0)
-
-
-def landed(mask: Any) -> Any:
-    """uint64 (B, A), as `rules.landing`."""
-    columns = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
-    bottoms = np.array([1 << (BITS_PER_COLUMN * column) for column in range(COLUMNS)], np.uint64)
-    return (mask[:, None] + bottoms) & columns
 
 
 # The search -----------------------------------------------------------------------------------------------------------

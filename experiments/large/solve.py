@@ -51,10 +51,11 @@ from distill.game.rules import (
     LINE_SHIFTS,
     column_bits,
 )
+from distill.mcts.device import landed
 from experiments.large import boards as labelled_boards
 from experiments.large import shapes
 from experiments.large.label import boards_of_words
-from experiments.large.search import landed, openings
+from experiments.large.search import openings
 from experiments.large.train import NOT_FOR_MUON
 
 Keys = NDArray[np.uint64]
