@@ -1,8 +1,8 @@
 """The graded boards shipped in `data/benchmark/`: every legal move's exact score, read without a solver.
 
-Two Parquet files, one row a board. Boards are distinct up to mirror, over all sets; one
-orientation is stored. `data/benchmark/README.md` says what the sets are and how they were made,
-`experiments/boards/` makes them, `players/solver.py` defines the score.
+A Parquet file for each origin and half, one row a board. Boards are distinct up to mirror, over all sets; one
+orientation is stored. `data/cards/benchmark.md` says what the sets are and how they were made, `experiments/boards/`
+makes them, `players/solver.py` defines the score.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from distill.common.provenance import shipped
 from distill.games.schema import arrays, read_table
 
 Half = Literal["dev", "test"]
+HALVES: tuple[Half, ...] = ("dev", "test")
 
-FILES = ("boards.parquet", "heldout.parquet")
+ORIGINS = ("boards", "heldout")
 """Boards of mixed play, including a network's, and boards of games in which no player of this project took part."""
 
 HEADLINES = ("midgame", "heldout")
@@ -31,7 +32,7 @@ HEADLINES = ("midgame", "heldout")
 
 GRADED_BOARD = pa.schema(
     [
-        ("set", pa.string()),  # the stratum, one of `data/benchmark/README.md`'s
+        ("set", pa.string()),  # the stratum, one of `data/cards/benchmark.md`'s
         ("half", pa.string()),  # "dev" for choices, "test" for headlines
         ("current", pa.uint64()),  # stones of the side to move
         ("mask", pa.uint64()),  # all stones
@@ -67,30 +68,28 @@ class GradedBoards(Arrays):
         return list(dict.fromkeys(self.set.tolist()))
 
 
+def file_name(origin: str, half: Half) -> str:
+    """The name of a file of graded boards: heldout-test.parquet."""
+    return f"{origin}-{half}.parquet"
+
+
 def read(
     folder: Path | None = None,
     half: Half | None = None,
     sets: Sequence[str] | None = None,
-    files: Sequence[str] = FILES,
+    origins: Sequence[str] = ORIGINS,
 ) -> GradedBoards:
     """The graded boards of a folder, by default the shipped one, or one half or some sets of them.
 
-    Of `files` those that are there are read. Raises DataError for a folder without any, a damaged file, a set that is
-    not there, or no board.
+    Files that are missing are left out. Raises DataError for a folder without any, a damaged file and an unknown set.
     """
-    place = folder or shipped("data/benchmark") or Path("data/benchmark")
-    paths = [place / name for name in files if (place / name).is_file()]
+    place, halves = folder or shipped("data/benchmark") or Path("data/benchmark"), [half] if half else HALVES
+    files = [place / file_name(origin, part) for origin in origins for part in halves]
+    paths = [file for file in files if file.is_file()]
     if not paths:
-        raise DataError(f"{place / files[0]}: no such file; data/benchmark of a checkout has the graded boards")
+        raise DataError(f"{files[0]}: no such file; data/benchmark of a checkout has the graded boards")
     parts = [arrays(path, read_table(path, GRADED_BOARD)[0]) for path in paths]
     boards = GradedBoards(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
     if unknown := sorted(set(sets or ()) - set(boards.sets)):
         raise DataError(f"{place}: no set {', '.join(unknown)}; there are {', '.join(boards.sets)}")
-    chosen = np.ones(len(boards), np.bool_)
-    if half is not None:
-        chosen &= boards.half == half
-    if sets is not None:
-        chosen &= np.isin(boards.set, sets)
-    if not chosen.any():
-        raise DataError(f"{place}: no board of these sets" + (f" in the {half} half" if half else ""))
-    return boards[chosen]
+    return boards if sets is None else boards[np.isin(boards.set, sets)]

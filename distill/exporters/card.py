@@ -23,7 +23,17 @@ from distill.networks import finding
 _TEMPLATE, *_parts = Path(__file__).with_suffix(".md").read_text(encoding="utf-8").split("%% ")
 _PARTS = {part.partition("\n")[0]: part.partition("\n")[2] for part in _parts}
 """Name → text of what only some cards have."""
-_SHIPPED = ("cnn", "cnn-strong", "pillar", "pillar-large", "transformer", "transformer-strong")
+_SHIPPED = {
+    "cnn": (),
+    "cnn-strong": ("labels-200",),
+    "pillar": ("labels-200",),
+    "pillar-large": (),
+    "transformer": (),
+    "transformer-strong": ("labels-200",),
+}
+"""The networks of `models/reference/`, with the folders of `data/reference/` from which they learned."""
+HUB = "connect4-distill"
+"""The organisation on the Hugging Face Hub in which the cards name data sets."""
 _TOP1 = {
     "top1_all": "top-1 accuracy against the teacher's labels, on {rows}",
     "top1_unseen": "the same, on boards outside its training table",
@@ -97,6 +107,7 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
     """The card as Markdown, from the content of `export.json`; the folder has the files, for their sizes."""
     formats = {format.file: format for format in FORMATS.values()}
     formats = {name: formats[name] for name in record["files"]}
+    learned_from = _SHIPPED.get(record["network"], ()) if record["ships"] else ()
     return _TEMPLATE.format(
         **{"commit": "unknown", **record}
         | {
@@ -110,11 +121,23 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
             "value": _PARTS["value"] if record["value_head"] else "",
             "training": _training(record["training"]),
             "license": "apache-2.0" if record["ships"] else "unknown",
+            "datasets": json.dumps([f"{HUB}/{name}" for name in learned_from]),
+            "index": _index(record),
             "licence": _PARTS["shipped licence" if record["ships"] else "user licence"].rstrip(),
             "figures": "\n".join(_figures(record)) or _PARTS["no figures"].rstrip(),
             "mistakes": _mistakes(**record["mistakes"]),
         }
     )
+
+
+def _index(record: Mapping[str, Any]) -> str:
+    """The grades as the Hub's `model-index`: of each headline set the shares of best moves and of results kept."""
+    graded = record.get("grades", {})
+    results = ""
+    for name, shares in graded.get("sets", {}).items():
+        means = {metric: f"{shares[metric]['mean']:.4f}" for metric in ("optimal", "outcome")}
+        results += _PARTS["result"].format(hub=HUB, name=name, half=graded["half"], **means)
+    return _PARTS["index"].format(network=json.dumps(record["network"])) + results if results else ""
 
 
 def _training(facts: Mapping[str, Any]) -> str:

@@ -2,8 +2,9 @@
 
     python -m experiments.boards.heldout --out data/benchmark
 
-In: the seed, `boards.parquet` in `--out`, whose boards are left out, and two packages, OpenSpiel (extra `openspiel`)
-and the solver (extra `solver`). Out: `heldout.parquet` beside it, as `datasets/benchmark.py` reads it.
+In: the seed, the files `boards-*` in `--out`, whose boards are left out, and two packages, OpenSpiel (extra
+`openspiel`) and the solver (extra `solver`). Out: `heldout-dev.parquet` and `heldout-test.parquet`, as
+`datasets/benchmark.py` reads them.
 
 The players are those of STYLES: OpenSpiel's Monte-Carlo tree search with random playouts at several strengths, a player
 that wins if it can, blocks if it must and is random otherwise, and a random one. So a network that learned from this
@@ -41,6 +42,8 @@ STYLES: tuple[tuple[str, float], ...] = (
 )
 """Players, equally probable for either side of a game, and the share of their moves that is random."""
 
+ORIGIN = benchmark.ORIGINS[1]
+
 CHUNK = 50
 """Games that a process plays at a time."""
 
@@ -56,11 +59,10 @@ def run(config: Config) -> str:
     """Play, choose, score, write."""
     check_installed()
     openspiel.pyspiel()
-    file = config.out / benchmark.FILES[1]
     settings = {"styles": STYLES, "exploration": openspiel.EXPLORATION, **config.identity()}
     with run_folder.locked(config.out):
-        refuse_other_boards(file, settings)
-        others = benchmark.read(config.out, files=(benchmark.FILES[0],))
+        refuse_other_boards(config.out, ORIGIN, settings)
+        others = benchmark.read(config.out, origins=benchmark.ORIGINS[:1])
         chunks = [range(first, min(first + CHUNK, config.games)) for first in range(0, config.games, CHUNK)]
         positions, workers = [], executors.shared(config.workers)
         with Progress(config.games, "games") as progress:
@@ -72,8 +74,8 @@ def run(config: Config) -> str:
         distinct = np.unique(np.stack([current, mask], 1), axis=0)
         distinct = distinct[~np.isin(board_keys(*distinct.T), board_keys(others.current, others.mask))]
         current, mask = np.ascontiguousarray(np.random.default_rng(config.seed).permutation(distinct).T)
-        chosen = write(file, settings, config, current, mask, heldout_strata())
-    return f"{len(chosen)} graded boards of {len(mask)} that the games reached · {file}"
+        chosen = write(ORIGIN, settings, config, current, mask, heldout_strata())
+    return f"{len(chosen)} graded boards of {len(mask)} that the games reached · {config.out}"
 
 
 def play_games(games: Sequence[int], seed: int) -> Bitboards:

@@ -2,8 +2,9 @@
 
     python -m experiments.boards.mixed --out data/benchmark --network models/pillar
 
-In: the seed and a trained network. Out: `boards.parquet`, as `datasets/benchmark.py` reads it. Needs the solver package
-and some minutes of one core. `strata.py` defines the sets, and `heldout.py` makes those of other players' games.
+In: the seed and a trained network. Out: `boards-dev.parquet` and `boards-test.parquet`, as `datasets/benchmark.py`
+reads them. Needs the solver package and some minutes of one core. `strata.py` defines the sets, and `heldout.py` makes
+those of other players' games.
 
 Mixed play: the player of each side of a game is drawn from STYLES, and a game begins with 0 to 8 random stones, so
 boards are neither all absurd nor all expert. Every board is kept in its canonical orientation and belongs to one set.
@@ -25,7 +26,7 @@ from pydantic import Field, field_validator
 from distill.common import Progress, UserError, canonical_json, cli, cores, file_hash, run_folder
 from distill.common.progress import Advance, silent
 from distill.common.settings import CommandLine, Seed, Settings
-from distill.datasets.benchmark import FILES, GRADED_BOARD, GradedBoards
+from distill.datasets.benchmark import GRADED_BOARD, HALVES, ORIGINS, GradedBoards, file_name
 from distill.datasets.grades import best_scores
 from distill.game.encoding import bitboards
 from distill.game.mixing import splitmix64
@@ -97,23 +98,24 @@ def run(config: Config) -> str:
     settings = {"styles": styles, **config.identity()}
     if config.network is not None:
         settings["network"] = file_hash(finding.network_file(config.network))
-    file = config.out / FILES[0]
     with run_folder.locked(config.out):
-        refuse_other_boards(file, settings)
+        refuse_other_boards(config.out, ORIGINS[0], settings)
         with Progress(config.games, "games") as progress:
             current, mask = mixed_play(config.games, config.seed, config.workers, progress.advance, styles)
-        boards = write(file, settings, config, current, mask, all_strata())
-    return f"{len(boards)} graded boards of {len(mask)} that the games reached · {file}"
+        boards = write(ORIGINS[0], settings, config, current, mask, all_strata())
+    return f"{len(boards)} graded boards of {len(mask)} that the games reached · {config.out}"
 
 
-def refuse_other_boards(file: Path, settings: Mapping[str, Any]) -> None:
-    """Raise UserError for an existing file of other settings, which would be replaced."""
-    if file.exists() and read_table(file, GRADED_BOARD)[1].get("settings") != json.loads(canonical_json(settings)):
-        raise UserError(f"{file}: boards made with other settings, or no boards; delete it, or name another --out")
+def refuse_other_boards(folder: Path, origin: str, settings: Mapping[str, Any]) -> None:
+    """Raise UserError for existing files of other settings, which would be replaced."""
+    known = json.loads(canonical_json(settings))
+    for file in (folder / file_name(origin, half) for half in HALVES):
+        if file.exists() and read_table(file, GRADED_BOARD)[1].get("settings") != known:
+            raise UserError(f"{file}: boards made with other settings, or no boards; delete it, or name another --out")
 
 
 def write(
-    file: Path,
+    origin: str,
     settings: Mapping[str, Any],
     config: BoardsConfig,
     current: Bitboards,
@@ -123,9 +125,9 @@ def write(
     """Choose boards for the strata among distinct canonical ones in random order, and write them."""
     with Progress(sum(_wanted(stratum, config.share) for stratum in strata), "boards") as progress:
         boards = choose(current, mask, strata, config.share, config.workers, progress.advance)
-    write_table(
-        file, to_table(boards), {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": dict(settings)}
-    )
+    metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": dict(settings)}
+    for half in HALVES:
+        write_table(config.out / file_name(origin, half), to_table(boards[boards.half == half]), metadata)
     return boards
 
 

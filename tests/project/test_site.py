@@ -82,7 +82,9 @@ def test_the_snippet_with_pytorch_runs(tmp_path):
     subprocess.run(command, check=True)
     first = next(code for code in SNIPPETS if "pandas" in code)
     (torch,) = [code for code in SNIPPETS if "torch" in code]
-    run(f"import sys; sys.path.append({str(tmp_path)!r})\n{first}\n{torch}")
+    path = f"import sys; sys.path.append({str(tmp_path)!r})"
+    run(f"import warnings; warnings.simplefilter('error')\n{path}\n{first}\n{torch}")
+    run(f"{path}\nimport runpy; runpy.run_path('examples/behaviour_cloning.py')")
 
 
 def run(code: str) -> None:
