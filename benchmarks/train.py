@@ -83,7 +83,7 @@ def operations(work: Callable[[], object]) -> Counter[tuple[str, str]]:
 
 def profile(arch: str, recipe: Recipe, rows: int) -> None:
     """Print the shares of the operations that take most, in float32."""
-    from distill.networks.cpu_kernels.fast_copy import fast_copy
+    from distill.networks.copies import fast_copy
     from distill.networks.evaluator import NetworkEvaluator
     from distill.training import step, streams
 
@@ -117,7 +117,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     networks.start_backend()
-    from distill.networks.cpu_kernels.fast_copy import fast_copy
+    from distill.networks.copies import fast_copy
     from distill.training import step, streams
 
     table = random_table(arguments.rows)

@@ -10,8 +10,8 @@ from distill.game.rules import parse_board as parse_board
 from distill.generate import generate_games as generate_games
 from distill.mcts.labeller import Labeller as Labeller
 from distill.mcts.labeller import Labels as Labels
-from distill.networks.pretrained import load_keras as load_keras
-from distill.networks.pretrained import load_pretrained as load_pretrained
+from distill.networks.predict import load_keras as load_keras
+from distill.networks.predict import load_pretrained as load_pretrained
 from distill.players.player import Choices as Choices
 from distill.players.player import Player as Player
 from distill.train import train_network as train_network

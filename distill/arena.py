@@ -26,7 +26,7 @@ from pydantic import Field, model_validator
 
 from distill.common import cli, cores, run_folder
 from distill.common.settings import CommandLine, NameOrPath, Seed, Settings, as_json
-from distill.players import names, tournament
+from distill.players import match, names
 from distill.players.match import openings
 
 
@@ -89,7 +89,7 @@ def run(config: ArenaConfig) -> str:
 def _play(config: ArenaConfig) -> tuple[str, dict[str, Any]]:
     """Play and print the tables; returns a line on the best player, and what the record holds."""
     players = [names.make(name, config.workers) for name in config.players]
-    outcome, tables = tournament.meet(players, config.openings(), config.seed)
+    outcome, tables = match.meet(players, config.openings(), config.seed)
     origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
     print(f"{tables}\n{outcome.games} games, {outcome.distinct_games} of them distinct, from {origin}")
     # Deterministic players repeat games; an interval that counts each of them would look better than it is.
@@ -97,7 +97,7 @@ def _play(config: ArenaConfig) -> tuple[str, dict[str, Any]]:
         print("many games are the same, so the intervals, which assume independent games, are too narrow")
     best = outcome.standings[0]
     result = {"networks": names.evaluated(config.players)} | dataclasses.asdict(outcome)
-    return f"{best.player} is first with {tournament.percent(best.score)} of the points", result
+    return f"{best.player} is first with {match.percent(best.score)} of the points", result
 
 
 main = cli.Command("arena", ArenaConfig, run, PRESETS)

@@ -86,7 +86,7 @@ def run(config: ExportConfig) -> str:
         if config.out is None and _ships(model, network):
             raise UserError(f"{model} ships with distill and is not overwritten; --out says where its export goes")
     networks.start_backend(aloud=True)
-    from distill.exporters import card, comparison, publish, quantized
+    from distill.exporters import card, conversion, publish, quantized
     from distill.networks import saved
 
     cores = [saved.load_core(file) for file in files]  # all of them, before anything is written
@@ -99,7 +99,7 @@ def run(config: ExportConfig) -> str:
         worst = max(checked.difference for checked in written.values() if not checked.losses)
         lines.append(
             f"{folder / finding.PUBLISHED}: {', '.join(written)}; largest difference from the network {worst:.1e} "
-            f"({comparison.MEASURE})"
+            f"({conversion.MEASURE})"
         )
         lines += [
             f"{name} loses {quantized.in_words(checked.losses)}" for name, checked in written.items() if checked.losses

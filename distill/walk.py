@@ -7,9 +7,8 @@ In: a player whose move depends on the position alone, such as a network. Out: p
 a record in `--out`, by default `models/walk-best` or `models/walk-all`. `--replies best` also lists the moves that
 give the win away, with the lines that lead there. `--replies all` uses no solver and lists a game for each reply that
 wins for the opponent or draws; `--out` then holds each layer's positions and moves. If that enumeration is complete and
-has no game that is lost or drawn, the player weakly solves the game. `--symmetric` halves the time for a network that
-mirrors its moves with the board by design, as `pillar` does. Networks run in ONNX Runtime where it is installed, in
-batches of fixed size, so that a move does not depend on the rest of the batch.
+has no game that is lost or drawn, the player weakly solves the game. Networks run in ONNX Runtime where it is
+installed, in batches of fixed size, so that a move does not depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class WalkConfig(Settings):
 
     command_line: ClassVar[CommandLine] = CommandLine(
         words="player",
-        flags=("replies", "most_stones", "symmetric", "workers", "out", "restart"),
-        examples=("pillar", "pillar --replies all --symmetric"),
+        flags=("replies", "most_stones", "workers", "out", "restart"),
+        examples=("pillar", "pillar --replies all"),
         page="docs/benchmark.md",
     )
     player: NameOrPath = Field(
@@ -57,10 +56,6 @@ class WalkConfig(Settings):
         "best", description="the opponent's moves: best ones by the solver, or all legal ones"
     )
     most_stones: int = Field(CELLS, ge=0, le=CELLS, description="number of stones at which --replies all stops (0–42)")
-    symmetric: bool = Field(
-        False,
-        description="with --replies all, evaluate a board and its mirror image once; for networks such as pillar",
-    )
     workers: int = Field(cores(), ge=1, description="processes for the player's moves and the solver")
     out: Path | None = Field(None, description="folder of the walk; default: models/walk-REPLIES")
     restart: bool = Field(False, description="delete what the folder holds of a walk and start from scratch")
@@ -68,8 +63,8 @@ class WalkConfig(Settings):
     @model_validator(mode="after")
     def _check_player(self) -> Self:
         names.check(self.player)
-        if self.replies == "best" and (self.symmetric or self.most_stones != CELLS):
-            raise ValueError("--symmetric and --most-stones need --replies all")
+        if self.replies == "best" and self.most_stones != CELLS:
+            raise ValueError("--most-stones needs --replies all")
         return self
 
 
@@ -85,7 +80,8 @@ def run(config: WalkConfig) -> str:
     out = config.out or Path(f"models/walk-{config.replies}")
     if config.replies == "best":
         check_installed()
-    walk.player(config.player)  # a network that cannot be loaded shows before anything is deleted
+    # A network that cannot be loaded shows before anything is deleted.
+    choose = walk.chooser(config.player, config.workers)
     name, networks = config.player, names.evaluated([config.player], fast=True)
     who = {"player": name, "replies": config.replies, "identity": identity(name), "networks": networks}
     best = config.replies == "best"
@@ -104,16 +100,16 @@ def run(config: WalkConfig) -> str:
         if before["complete"] or (before["line"] and before["last_stones"] == config.most_stones):
             return f"finished before: {before['line']} · {out}"
         folder.begin()
-        walked, line = (_best if best else _all)(config, out)
+        walked, line = (_best if best else _all)(config, out, choose)
         of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())
         line = f"{name}{of} moving first, {line}"
         folder.finish(walked | {"line": line})
     return f"{line} · {out}"
 
 
-def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
+def _best(config: WalkConfig, out: Path, choose: walk.Choose) -> tuple[dict[str, Any], str]:
     """Walk against best replies; returns what the record holds, and the result in words."""
-    for replies in walk.best_replies(walk.chooser(config.player, config.workers), config.workers):
+    for replies in walk.best_replies(choose, config.workers):
         stones = 2 * len(replies.positions) - 2
         say(f"{stones} stones: {replies.positions[-1]:,} positions, {len(replies.given_away)} wins given away")
     total = sum(replies.positions)
@@ -124,9 +120,9 @@ def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
     return dataclasses.asdict(replies) | {"positions_in_all": total}, f"every best reply: {total:,} positions, {away}"
 
 
-def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
+def _all(config: WalkConfig, out: Path, choose: walk.Choose) -> tuple[dict[str, Any], str]:
     """Enumerate every legal reply; returns what the record holds, and the result in words."""
-    tree = walk.Enumeration(out, walk.chooser(config.player, config.workers, symmetric=config.symmetric))
+    tree = walk.Enumeration(out, choose)
     layers = []
     for layer in tree.run(config.most_stones):
         layers.append(layer)

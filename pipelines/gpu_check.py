@@ -219,7 +219,7 @@ def compiled(arch: str, batch_size: int) -> TrainingModel:
     from distill import networks
 
     networks.start_backend()
-    from distill.networks.cpu_kernels.fast_copy import fast_copy
+    from distill.networks.copies import fast_copy
     from distill.training import step
     from distill.training.recipe import Recipe, Targets
 

@@ -113,9 +113,9 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def solver() -> Any:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    from distill.players.solver import Solver
+    from distill.players import solver
 
-    return Solver()
+    return solver
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Networks and boards for the tests of networks."""
 
-import importlib
 import itertools
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from helpers import low
 from distill import networks
 from distill.exporters import conversion
 from distill.game import encoding, rules
-from distill.networks import heads, saved
+from distill.networks import heads, predict, registry, saved
 
 WIN_ON_THE_RIGHT = low("""
     . . . . . . X
@@ -55,13 +54,12 @@ SMALL = {
 
 def shrink(change: Callable[[Any, str, Any], None] = setattr) -> None:
     """Make each architecture of `networks.build` small: large graphs take long to trace."""
-    # All are imported first, because one takes its defaults from another.
-    for module in [importlib.import_module(f"distill.networks.{arch.replace('-', '_')}") for arch in networks.ARCHS]:
+    for build in map(registry.builder, networks.ARCHS):
+        module = sys.modules[build.__module__]
         for name in SMALL.keys() & vars(module).keys():
             change(module, name, SMALL[name])
-        if defaults := module.build.__kwdefaults__:
-            small = {name: SMALL.get(name.upper(), value) for name, value in defaults.items()}
-            change(module.build, "__kwdefaults__", small)
+        small = {name: SMALL.get(name.upper(), value) for name, value in build.__kwdefaults__.items()}
+        change(build, "__kwdefaults__", small)
 
 
 def check_here(change: Callable[[Any, str, Any], None] = setattr) -> None:
@@ -69,7 +67,7 @@ def check_here(change: Callable[[Any, str, Any], None] = setattr) -> None:
     alone = conversion.run_alone
 
     def outputs(format: Any, path: Path, boards: Any) -> Any:
-        return saved.load(path)(boards) if path.is_dir() else alone(format, path, boards)
+        return predict.load(path, fast=False)(boards) if path.is_dir() else alone(format, path, boards)
 
     change(conversion, "run_alone", outputs)
 

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -9,7 +10,6 @@ from distill.game import rules
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import Position
 from distill.games import reader
-from distill.players.solver import Solver
 from experiments.boards.plies import moves_to_end
 
 SHIPPED_GAMES = Path(__file__).parents[1] / "data/reference/validation"
@@ -17,7 +17,7 @@ AT_ONCE = (*range(0, 11), *range(22, 42))
 """Plies at which the solver is fast, by its book or because few moves are left."""
 
 
-def end_of(solver: Solver, position: Position) -> tuple[int, int]:
+def end_of(solver: ModuleType, position: Position) -> tuple[int, int]:
     """How a position ends for the side to move, 1, 0 or −1, and after how many plies."""
     if rules.is_over(position):
         return (-1 if rules.is_won(position) else 0), 0
@@ -25,7 +25,7 @@ def end_of(solver: Solver, position: Position) -> tuple[int, int]:
     return int(np.sign(best)), int(moves_to_end([best], [position.ply])[0])
 
 
-def mark(solver: Solver, position: Position, column: int) -> str:
+def mark(solver: ModuleType, position: Position, column: int) -> str:
     """The definitions in words, from how the positions after each move end, not from the scores of moves."""
     ends = {}
     for other in rules.legal_columns(position):
@@ -44,7 +44,7 @@ def mark(solver: Solver, position: Position, column: int) -> str:
     return "only move" if all(other < best_result for other in others) else "best"
 
 
-def marks(solver: Solver, game: str) -> list[str]:
+def marks(solver: ModuleType, game: str) -> list[str]:
     """The mark of each move of a game."""
     return [mark(solver, rules.from_moves(game[:ply]), int(text) - 1) for ply, text in enumerate(game)]
 
@@ -68,7 +68,7 @@ def shipped_moves(count: int) -> list[tuple[Position, int]]:
     raise AssertionError(f"fewer than {count} moves")
 
 
-def with_blunder(solver: Solver, ply: int, seed: int = 1) -> str:
+def with_blunder(solver: ModuleType, ply: int, seed: int = 1) -> str:
     """A game of random best moves with one blunder at `ply`: a won position becomes the fastest loss."""
     rng, game = random.Random(seed), ""
     while not rules.is_over(position := rules.from_moves(game)):

@@ -41,9 +41,8 @@ from distill.mcts import compiling
 from distill.mcts.labeller import majority
 from distill.mcts.settings import UctSettings
 from distill.players.intervals import Estimate, share
-from distill.players.network import NetworkPlayer
+from distill.players.network import NetworkPlayer, SearchPlayer
 from distill.players.player import seeds_for
-from distill.players.search import SearchPlayer
 from distill.players.solver import score_boards
 from distill.training.accuracy import FIRST_ROWS, answers, compare, is_early
 

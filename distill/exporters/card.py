@@ -12,13 +12,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from distill.common import file_hash, run_folder
 from distill.common.settings import by_path
+from distill.datasets import benchmark
 from distill.datasets.benchmark import HEADLINES
-from distill.exporters import comparison, quantized
+from distill.datasets.grades import grade_moves, keeps_outcome
+from distill.exporters import conversion, quantized
 from distill.exporters.formats import FORMATS, Format
-from distill.game import rules
+from distill.game import encoding, rules
 from distill.networks import finding
+from distill.networks.predict import Predict
 
 _TEMPLATE, *_parts = Path(__file__).with_suffix(".md").read_text(encoding="utf-8").split("%% ")
 _PARTS = {part.partition("\n")[0]: part.partition("\n")[2] for part in _parts}
@@ -41,8 +46,6 @@ _TOP1 = {
 }
 _LEFT_OUT = (*_TOP1, "by_ply", "kind", "out", "schedule.replay", "prepared", "export", "restart")
 """Facts of a run that stand elsewhere on the card, or say nothing about the network."""
-_MOST_FOLDERS = 3
-"""The most folders of games that are listed one by one."""
 
 
 def results(run: Mapping[str, Any], grades: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -56,9 +59,7 @@ def results(run: Mapping[str, Any], grades: Mapping[str, Any] | None = None) -> 
     """
     # Settings that were not used are no information.
     training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
-    folders, place = run.get("data"), Path(run.get("out") or "")
-    if folders and len(folders) > _MOST_FOLDERS:
-        training["data"] = f"{len(folders)} folders, {folders[0]} to {folders[-1]}"
+    place = Path(run.get("out") or "")
     ships = place.parent == Path("models") / finding.REFERENCE and place.name in _SHIPPED
     if ships and training:
         training.setdefault("commands", f"pipelines/reference.sh {place.name}")
@@ -103,6 +104,27 @@ def _grades(folder: Path) -> dict[str, Any] | None:
     return None
 
 
+def mistakes(predict: Predict, most: int = 4) -> dict[str, Any]:
+    """On how many `boards` of `heldout`'s dev half a move is `wrong` (loses the result), and those with fewest stones.
+
+    Each of the `most` examples has the position, the `move`, and the columns that were `right`.
+    """
+    boards = benchmark.read(half="dev", sets=("heldout",))
+    moves = predict(encoding.boards(boards.current, boards.mask))["move"]
+    kept = keeps_outcome(boards.scores)
+    rows = np.flatnonzero(~grade_moves(boards.scores, moves)[1])
+    examples = [
+        {
+            "current": int(boards.current[row]),
+            "mask": int(boards.mask[row]),
+            "move": int(moves[row]),
+            "right": np.flatnonzero(kept[row]).tolist(),
+        }
+        for row in rows[np.argsort(boards.ply[rows], kind="stable")][:most]
+    ]
+    return {"boards": len(boards), "wrong": len(rows), "examples": examples}
+
+
 def write(record: Mapping[str, Any], folder: Path) -> str:
     """The card as Markdown, from the content of `export.json`; the folder has the files, for their sizes."""
     formats = {format.file: format for format in FORMATS.values()}
@@ -114,8 +136,8 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
             "library": "onnx" if finding.ONNX in formats else "tensorflow",
             "versions": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
             "files": "\n".join(_files(record["files"], formats, folder)),
-            "boards": comparison.CHECKED_BOARDS,
-            "measure": comparison.MEASURE,
+            "boards": conversion.CHECKED_BOARDS,
+            "measure": conversion.MEASURE,
             "int8": _int8(record["files"]),
             "programs": "\n".join(_programs(formats.values())).rstrip(),
             "value": _PARTS["value"] if record["value_head"] else "",
@@ -144,12 +166,18 @@ def _training(facts: Mapping[str, Any]) -> str:
     return f"```json\n{json.dumps(facts, indent=1)}\n```" if facts else "Not recorded beside the network."
 
 
+def size(place: Path) -> str:
+    """The size of a file, or of all files in a folder, as text in KB of 1,000 bytes."""
+    files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+    return f"{sum(file.stat().st_size for file in files) / 1000:,.0f} KB"
+
+
 def _files(written: Mapping[str, Any], formats: Mapping[str, Format], folder: Path) -> Iterator[str]:
     for name, converted in written.items():
         place = folder / name
         difference = "see below" if converted["losses"] else f"{converted['difference']:.1e}"
         file = f"{name}/" if place.is_dir() else name
-        yield f"| `{file}` | {formats[name].title} | {finding.size(place)} | {difference} |"
+        yield f"| `{file}` | {formats[name].title} | {size(place)} | {difference} |"
 
 
 def _programs(formats: Collection[Format]) -> Iterator[str]:
@@ -186,7 +214,7 @@ def _figures(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _mistakes(boards: int, wrong: int, examples: Sequence[Mapping[str, Any]]) -> str:
-    """`comparison.mistakes` in words, with the examples drawn next to each other."""
+    """`mistakes` in words, with the examples drawn next to each other."""
     said = f"On {wrong:,} of {boards:,} boards of the dev half of `heldout`, its move gives a win or a draw away."
     if not examples:
         return said

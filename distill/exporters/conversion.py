@@ -4,6 +4,10 @@ In: a network with its raw logits, and the name of a format. Out: a file at a pa
 without this package has loaded it and given the network's outputs on 256 boards: a converter can report success and
 leave a file that cannot be loaded. A file in 8 bits has outputs of its own; its moves must be the best of its own
 logits, and about as good as the network's (`quantized.py`).
+
+float32 has seven digits, so the rounding error of a correct result grows with its size. A difference of policy and
+value, which are at most 1, is absolute. A difference of a logit is divided by the largest absolute logit among the
+board's open columns, or by 1 where that is smaller. Every difference may be at most TOLERANCE.
 """
 
 from __future__ import annotations
@@ -25,9 +29,12 @@ from numpy.typing import NDArray
 
 from distill.common import UserError, first_line
 from distill.common.machine import lacks_memory
-from distill.exporters import comparison, formats, quantized
-from distill.exporters.comparison import Outputs
-from distill.networks import saved
+from distill.datasets import benchmark
+from distill.exporters import formats, quantized
+from distill.game import encoding
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS
+from distill.networks import heads, saved
+from distill.networks.predict import Predict
 
 # Runs as an app would: `python -I` ignores PYTHONPATH and the working directory; its last line refuses this package.
 # One board first, then 1,000 at a time, so that a batch size frozen into the file shows.
@@ -45,13 +52,21 @@ assert not unwanted, f"it needs {{unwanted}}"
 np.savez(outputs_file, **{{name: np.concatenate([np.asarray(a[name]) for a in answers]) for name in answers[0]}})
 """
 
+TOLERANCE = 1e-5
+"""Largest difference allowed between the network in Keras and an exported file, of any output on any board."""
+MEASURE = "of policy, of value, or of logits divided by the board's largest logit"
+"""The difference in words, for the card and messages."""
+CHECKED_BOARDS = 256
+
+Outputs = Mapping[str, NDArray[Any]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Converted:
     """How far a written file is from the network.
 
     Attributes:
-      difference: the largest of its outputs (`comparison.largest_difference`).
+      difference: the largest of its outputs (`largest_difference`).
       losses: what its moves lose, by set of the benchmark, for a file in 8 bits.
     """
 
@@ -60,7 +75,7 @@ class Converted:
 
 
 def convert(
-    name: str, core: keras.Model, path: Path, *, facts: Mapping[str, Any] | None = None, expected: Outputs | None = None
+    name: str, core: keras.Model, path: Path, *, facts: Mapping[str, Any] | None = None, predict: Predict | None = None
 ) -> Converted:
     """Write a network to `path` in a format of `formats.FORMATS`, checked.
 
@@ -68,7 +83,7 @@ def convert(
       core: the network with its raw logits.
       path: an older file stays until the new one has passed.
       facts: `formats.facts` to embed; None: those without the network's file and run.
-      expected: the network's outputs on `check_boards()`; None: computed here.
+      predict: evaluates the network; None: traced here.
 
     Raises UserError where a module is missing, the file fails or differs, or, in 8 bits, loses too much.
     """
@@ -85,27 +100,27 @@ def convert(
             if isinstance(error, UserError | OSError) or lacks_memory(error):
                 raise
             raise UserError(f"{format.title}: cannot be written ({first_line(error)})") from None
-        converted = _check(format, core, new, expected)
+        converted = _check(format, new, predict or saved.predict_with(core))
         os.replace(new, path)
     return converted
 
 
-def _check(format: formats.Format, core: keras.Model, new: Path, expected: Outputs | None) -> Converted:
-    checked, predict = comparison.check_boards(), saved.predict_with(core)
-    expected = predict(checked) if expected is None else expected
+def _check(format: formats.Format, new: Path, predict: Predict) -> Converted:
+    checked = check_boards()
+    expected = predict(checked)
     if not format.int8:
-        return Converted(difference=comparison.check(format.title, expected, run_alone(format, new, checked)))
+        return Converted(difference=check(format.title, expected, run_alone(format, new, checked)))
     # One process runs the checked and the graded boards, because starting it takes seconds.
     _, graded = quantized.graded_boards()
     questions = quantized.with_mirrors(graded)
-    outputs = run_alone(format, new, np.concatenate([checked, questions]))
-    wrong = sorted(outputs.keys() ^ expected.keys())
-    if wrong := wrong or comparison.contradictions(outputs, np.concatenate([checked, questions])[:, 0] != 0):
+    boards = np.concatenate([checked, questions])
+    outputs = run_alone(format, new, boards)
+    if wrong := sorted(outputs.keys() ^ expected.keys()) or contradictions(outputs, boards[:, 0] != 0):
         raise UserError(f"{format.title}: the outputs of the written file contradict each other ({', '.join(wrong)})")
     losses = quantized.losses(graded, predict(questions)["move"], outputs["move"][len(checked) :])
     quantized.check(format.title, losses)
     on_checked = {name: array[: len(checked)] for name, array in outputs.items()}
-    return Converted(difference=comparison.largest_difference(expected, on_checked), losses=losses)
+    return Converted(difference=largest_difference(expected, on_checked), losses=losses)
 
 
 def run_alone(format: formats.Format, path: Path, boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
@@ -126,3 +141,77 @@ def run_alone(format: formats.Format, path: Path, boards: NDArray[np.int8]) -> d
             raise UserError(f"{format.title}: the written file does not work without the project ({problem})")
         with np.load(outputs_file) as outputs:
             return dict(outputs)
+
+
+# Comparing ------------------------------------------------------------------------------------------------------------
+
+
+def check_boards(number: int = CHECKED_BOARDS) -> NDArray[np.int8]:
+    """int8 (number, 6, 7): the empty board, graded boards, a fifth of which have full columns, and a full board."""
+    graded = benchmark.read(half="dev")
+    rows = np.linspace(0, len(graded) - 1, number - 2).astype(int)
+    full = np.where(np.add.outer(np.arange(ROWS) // 2, np.arange(COLUMNS)) % 2, 1, -1)
+    between = encoding.boards(graded.current[rows], graded.mask[rows])
+    return np.concatenate([np.zeros_like(full)[None], between, full[None]]).astype(np.int8)
+
+
+def differences(expected: Outputs, outputs: Outputs) -> dict[str, float]:
+    """Output by name → its largest difference; infinity where it is wrong, and possibly NaN.
+
+    Wrong are a missing output, another shape, a full column without the logit -1e9 and the policy 0, and a
+    move that is not the best column of the file's own logits, ties to the centre and then the lower column. The
+    network's own move is not compared: where two columns are equal up to rounding, as on a symmetric board, another
+    runtime may prefer the other.
+
+    Args:
+      expected, outputs: (B, 7) or (B,) arrays by name, as the model card lists them, of the same B boards.
+    """
+    shapes = [{name: array.shape for name, array in arrays.items()} for arrays in (expected, outputs)]
+    if shapes[0] != shapes[1]:
+        return dict.fromkeys({*expected, *outputs}, np.inf)
+    full = expected["logits"] == heads.FULL_COLUMN_LOGIT
+    logits = np.where(full, 0.0, expected["logits"])
+    scale = np.maximum(np.abs(logits).max(1, keepdims=True, initial=0.0), 1.0)
+    others = expected.keys() - {"logits", "move"}
+    by = {name: np.abs(expected[name].astype(np.float64) - outputs[name]) for name in others}
+    by["logits"] = np.abs(logits - np.where(full, 0.0, outputs["logits"])) / scale
+    by["move"] = np.where(outputs["move"] == _best_columns(outputs["logits"], full), 0.0, np.inf)
+    result = {name: float(np.max(array)) for name, array in by.items()}
+    exact = {"logits": heads.FULL_COLUMN_LOGIT, "policy": 0.0}  # on full columns
+    wrong = [name for name, value in exact.items() if name in outputs and not (outputs[name][full] == value).all()]
+    return result | dict.fromkeys(wrong, np.inf)
+
+
+def largest_difference(expected: Outputs, outputs: Outputs) -> float:
+    """The largest of all `differences`, NaN if one is NaN; the file is accepted if it is at most TOLERANCE."""
+    return float(np.max([*differences(expected, outputs).values()]))  # unlike max, keeps a NaN
+
+
+def check(title: str, expected: Outputs, outputs: Outputs) -> float:
+    """The largest difference. Raises UserError, which names the file by its `title`, above TOLERANCE."""
+    wrong = {name: by for name, by in differences(expected, outputs).items() if not by <= TOLERANCE}  # also NaN
+    if wrong:
+        listed = ", ".join(name + (f" by {by:.1e}" if np.isfinite(by) else " wrong") for name, by in wrong.items())
+        allowed = f"allowed: {TOLERANCE:.0e}, {MEASURE}"
+        raise UserError(f"{title}: the written file differs from the network ({listed}); {allowed}")
+    return largest_difference(expected, outputs)
+
+
+def contradictions(outputs: Outputs, full: NDArray[np.bool_]) -> list[str]:
+    """Names of the outputs that contradict the `logits` among them, for any network.
+
+    The policy is the softmax of the logits and exactly 0 on full columns, bool (B, 7); the move is their best column,
+    ties to the centre and then the lower one; full columns have the logit -1e9; the value is in [-1, 1].
+    """
+    # A file whose outputs follow from its logits would give these.
+    logits = np.where(full, heads.FULL_COLUMN_LOGIT, outputs["logits"].astype(np.float64))
+    powers = np.where(full, 0.0, np.exp(logits - logits.max(1, keepdims=True)))
+    consistent = {**outputs, "logits": logits, "policy": powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)}
+    if "value" in outputs:
+        consistent["value"] = np.clip(outputs["value"], -1, 1)
+    return [name for name, difference in differences(consistent, outputs).items() if not difference <= TOLERANCE]
+
+
+def _best_columns(logits: NDArray[Any], full: NDArray[np.bool_]) -> NDArray[Any]:
+    order = np.array(COLUMNS_FROM_CENTRE)
+    return np.where(full.all(1), -1, order[logits[:, order].argmax(1)])

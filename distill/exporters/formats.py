@@ -32,8 +32,8 @@ from distill import networks
 from distill.common import UserError, file_hash, first_line, json_bytes, provenance
 from distill.exporters import submission
 from distill.game.encoding import ENCODING_VERSION
-from distill.networks import finding
-from distill.networks.facts import FACTS
+from distill.networks import finding, predict
+from distill.networks.finding import FACTS
 
 if TYPE_CHECKING:
     import keras
@@ -96,10 +96,16 @@ def register(name: str, format: Format) -> None:
 
 
 def write_saved_model(core: keras.Model, path: Path) -> None:
-    """Write a TensorFlow SavedModel."""
-    from distill.networks import saved
+    """Write a TensorFlow SavedModel, into a folder that does not exist yet."""
+    import keras
 
-    saved.write(core, path)
+    from distill.networks import heads, saved
+
+    model = heads.served(core)
+    archive = keras.export.ExportArchive()  # it tracks no model: a tracked one's weights would be written twice
+    signature = [saved.board_signature()]
+    archive.add_endpoint("serve", lambda board: model(board, training=False), input_signature=signature)
+    archive.write_out(str(path), verbose=False)
 
 
 def _export(core: keras.Model, path: Path, **options: Any) -> None:
@@ -259,23 +265,6 @@ def into_litert(file: Path, facts: Mapping[str, Any]) -> None:
 # Loading: the source of these functions runs in a clean process -------------------------------------------------------
 
 
-def load_saved_model(path: str) -> Answer:
-    """A SavedModel through TensorFlow."""
-    import tensorflow as tf
-
-    model = tf.saved_model.load(path)
-    return lambda boards: model.signatures["serving_default"](board=tf.constant(boards))
-
-
-def load_onnx(path: str) -> Answer:
-    """An ONNX file through ONNX Runtime."""
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    return lambda boards: dict(zip(names, session.run(names, {"board": boards}), strict=True))
-
-
 def load_litert(path: str) -> Answer:
     """A LiteRT file through its interpreter."""
     from ai_edge_litert.interpreter import Interpreter
@@ -297,7 +286,7 @@ SAVED_MODEL = "savedmodel"
 """The format that is always written."""
 
 _write_litert = partial(_export, format="litert")
-_onnx = partial(Format, load=load_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx", embed=into_onnx)
+_onnx = partial(Format, load=predict.run_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx", embed=into_onnx)
 _litert = partial(Format, load=load_litert, needs=("ai_edge_litert",), extra="litert", embed=into_litert)
 _kaggle = partial(Format, load=load_kaggle, embed=into_kaggle)
 
@@ -306,7 +295,7 @@ FORMATS: dict[str, Format] = {
         file=str(CONTRACT),
         title="SavedModel",
         write=write_saved_model,
-        load=load_saved_model,
+        load=predict.run_saved_model,
         needs=("tensorflow", "keras"),
         embed=into_saved_model,
     ),

@@ -16,14 +16,14 @@ from typing import Any
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 from distill.common import UserError, file_hash, provenance, say, write_json
 from distill.common.files import swapped
-from distill.exporters import card, comparison, conversion, formats
+from distill.exporters import card, conversion, formats
 from distill.exporters.conversion import Converted
 from distill.networks import finding, saved
-from distill.networks.facts import FACTS
+from distill.networks.finding import FACTS
+from distill.networks.predict import Predict
 
 SUMS = "SHA256SUMS"
 """The file that is written last; it lists what is in the folder."""
@@ -59,15 +59,12 @@ def publish(
         formats.check_installed(name)
     require_ours(folder / finding.PUBLISHED)
     with swapped(folder / finding.PUBLISHED, exported_names) as new:
-        boards, facts = comparison.check_boards(), formats.facts(core, network, results.get("seed"))
-        # The network is evaluated once, and every file is compared with these outputs.
-        predict = saved.predict_with(core, str(network or ""))
-        expected = predict(boards)
+        facts, predict = formats.facts(core, network, results.get("seed")), saved.predict_with(core, str(network or ""))
         written = {}
         for name in names:
             say(f"writing {formats.FORMATS[name].title} and checking it in a process without this project")
             path = new / formats.FORMATS[name].file
-            written[name] = conversion.convert(name, core, path, facts=facts, expected=expected)
+            written[name] = conversion.convert(name, core, path, facts=facts, predict=predict)
         # What describes the files comes after them, and the sums last, because they mark a complete folder.
         files = {formats.FORMATS[name].file: dataclasses.asdict(converted) for name, converted in written.items()}
         record = {
@@ -75,10 +72,10 @@ def publish(
             "versions": provenance.versions("tensorflow", "keras"),
             "files": files,
             **results,
-            "mistakes": comparison.mistakes(predict),
+            "mistakes": card.mistakes(predict),
         }
         write_json(new / FACTS, record)
-        (new / "examples.json").write_bytes(_examples(boards, expected).encode())
+        (new / "examples.json").write_bytes(_examples(predict).encode())
         (new / "README.md").write_bytes(card.write(record, new).encode())
         (new / SUMS).write_bytes(sums(new).encode())
     return written
@@ -116,15 +113,14 @@ def possible() -> bool:
     return bool(keras.backend.backend() == "tensorflow")
 
 
-def _examples(boards: NDArray[np.int8], outputs: Mapping[str, NDArray[Any]]) -> str:
+def _examples(predict: Predict) -> str:
     """JSON: boards and outputs, including the empty and the full board."""
     # The first and the last board are the empty and the full one.
-    picked = [*np.linspace(0, len(boards) - 1, EXAMPLES).astype(int)]
-    lines = [
-        json.dumps({"board": boards[i].tolist(), **{name: outputs[name][i].tolist() for name in sorted(outputs)}})
-        for i in picked
-    ]
-    return "[\n" + ",\n".join(lines) + "\n]\n"
+    boards = conversion.check_boards()
+    outputs = {"board": boards, **predict(boards)}
+    picked = np.linspace(0, len(boards) - 1, EXAMPLES).astype(int)
+    examples = [{name: array[i].tolist() for name, array in outputs.items()} for i in picked]
+    return "[\n" + ",\n".join(map(json.dumps, examples)) + "\n]\n"
 
 
 def sums(folder: Path) -> str:

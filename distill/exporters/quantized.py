@@ -114,13 +114,9 @@ def to_onnx(floating: Path, file: Path) -> None:
             return next(({"board": part} for part in parts), None)
 
     prepared = file.with_suffix(".prepared")
-    root = logging.getLogger()
-    level = root.level
-    root.setLevel(logging.ERROR)  # it recommends the pre-processing that the next line does
-    try:
-        quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
-    finally:
-        root.setLevel(level)
+    logging.disable(logging.WARNING)  # it recommends the pre-processing that the next line does
+    quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
+    logging.disable(logging.NOTSET)
     quantization.quantize_static(
         prepared,
         file,

@@ -8,8 +8,7 @@ The logits are raw; `heads.played` puts the encoding before a network and the le
 is a function `build(value_head) -> keras.Model`, named as "module:build" wherever a command takes an arch.
 """
 
-from distill.networks.backend import start_backend
-from distill.networks.precision import Precision, fast_precision, on_cpu
+from distill.networks.backend import Precision, fast_precision, on_cpu, start_backend
 from distill.networks.registry import ARCH_HELP, ARCH_RULE, ARCHS, Architecture, arch_of, build, is_arch, trust
 
 __all__ = [

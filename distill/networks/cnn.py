@@ -7,21 +7,15 @@ from keras import layers
 
 from distill.networks import heads
 
-STAGES = 4
-FILTERS = 192
-KERNEL = 5
-HIDDEN = 320
-DROPOUT = 0.1
-
 
 def build(
     value_head: bool = False,
     *,
-    stages: int = STAGES,
-    filters: int = FILTERS,
-    kernel: int = KERNEL,
-    hidden: int = HIDDEN,
-    dropout: float = DROPOUT,
+    stages: int = 4,
+    filters: int = 192,
+    kernel: int = 5,
+    hidden: int = 320,
+    dropout: float = 0.1,
 ) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,)."""
     planes = heads.planes_input()

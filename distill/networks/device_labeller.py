@@ -16,6 +16,7 @@ names the right one. On a GPU the last digits of an evaluation may differ from r
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,10 +52,11 @@ def evaluates(played: keras.Model) -> Evaluate:
     return evaluate
 
 
+@dataclass(eq=False)
 class DeviceLabeller:
     """Labels positions by one search each; it loads the network when it is first called.
 
-    Args:
+    Attributes:
       network: name or path, as commands take it.
       settings: of the search, which is PUCT with MCTS-Solver; its noise comes from the seeds.
       weights: the first 12 digits of the hash of the network's weights.
@@ -62,17 +64,12 @@ class DeviceLabeller:
       precision: of the network's arithmetic.
     """
 
-    def __init__(
-        self,
-        network: str | Path,
-        settings: PuctSettings,
-        weights: str,
-        *,
-        lanes: int = 4096,
-        precision: networks.Precision = "bfloat16",
-    ) -> None:
-        self.network, self.settings, self.weights = network, settings, weights
-        self.lanes, self.precision = lanes, precision
+    network: str | Path
+    settings: PuctSettings
+    weights: str
+    _: KW_ONLY
+    lanes: int = 4096
+    precision: networks.Precision = "bfloat16"
 
     def __call__(self, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
         """Label B positions, as `Labeller`."""
@@ -84,19 +81,17 @@ class DeviceLabeller:
         if self.settings.noise_fraction:
             draws = (np.random.default_rng(seed) for seed in seeds)
             noise = np.stack([draw.standard_gamma(self.settings.dirichlet_alpha, COLUMNS) for draw in draws])
-        results: dict[str, list[NDArray[Any]]] = {"visits": [], "label": [], "value": []}
-        for start in range(0, len(boards), self.lanes):
-            part = slice(start, start + self.lanes)
-            # Empty boards fill the lanes; their results are dropped.
-            empty = self.lanes - len(mask[part])
+        # Copies of the last board fill the lanes; their results are dropped.
+        filled = [*range(len(boards)), *[-1] * (-len(boards) % self.lanes)]
+        split = (np.split(array[filled], len(filled) // self.lanes) for array in (current, mask, noise))
+        parts = []
+        for stones, cells, weighing in zip(*split, strict=True):
             with jax.enable_x64(True):
-                labels = search(
-                    np.pad(current[part], (0, empty)), np.pad(mask[part], (0, empty)), weights, None,
-                    np.pad(noise[part], ((0, empty), (0, 0)), constant_values=1), self.settings.noise_fraction,
-                )  # fmt: skip
-            for name, parts in results.items():
-                parts.append(np.asarray(getattr(labels, name))[: self.lanes - empty, 0])
-        return Labels(**{name: np.concatenate(parts) for name, parts in results.items()})
+                parts.append(search(stones, cells, weights, None, weighing, self.settings.noise_fraction))
+        joined = {
+            name: np.concatenate([getattr(part, name)[:, 0] for part in parts]) for name in ("visits", "label", "value")
+        }
+        return Labels(**{name: array[: len(boards)] for name, array in joined.items()})
 
     @cached_property
     def _search(self) -> tuple[Any, Any]:

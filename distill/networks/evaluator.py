@@ -27,9 +27,7 @@ from distill import networks
 from distill.game.encoding import boards
 from distill.game.rules import COLUMNS, ROWS, Bitboards
 from distill.networks import heads
-from distill.networks.copies import copy, copy_weights
-from distill.networks.cpu_kernels import whole_board
-from distill.networks.cpu_kernels.fast_copy import fast_copy
+from distill.networks.copies import copy, copy_weights, fast_copy
 
 BATCH = 512
 """Largest number of boards per call in bfloat16: larger batches are not faster from 256 on."""
@@ -58,22 +56,17 @@ class NetworkEvaluator:
 
     def __init__(self, core: keras.Model, precision: networks.Precision = "float32", most: int = STEADY) -> None:
         heads.require_value(core, networks.arch_of(core))
-        self._fast = fast_copy(core) if precision == "float32" else None
-        self.network = whole_board.for_inference(self._fast) if self._fast else copy(core, _trunk_in_bfloat16)
+        is_fast = precision == "float32"
+        self.network = fast_copy(core, inference=True) if is_fast else copy(core, _trunk_in_bfloat16)
         steady = min(STEADY, 1 << (most - 1).bit_length()) if _compiles() else STEP
-        self._size = steady if self._fast and networks.on_cpu() else None
+        self._size = steady if is_fast and networks.on_cpu() else None
         self._batch = self._size or (BATCH if networks.on_cpu() else LARGE)
+        self._compiled = is_fast and _compiles()
         self._graphs: dict[int, Callable[[Any], Any]] = {}
-        self.take_weights(core)
 
     def take_weights(self, core: keras.Model) -> None:
         """Evaluate like this network, of the same shape, from now on."""
-        # Prepared kernels are computed from the weights, so they must be computed again.
-        if self._fast:
-            copy_weights(core, self._fast)
-            whole_board.prepare(self._fast, self.network)
-        else:
-            self.network.set_weights(core.get_weights())
+        copy_weights(core, self.network)
 
     def __call__(self, current: Bitboards, mask: Bitboards) -> Results:
         """Logits float32 (B, 7) and values float32 (B,) in [−1, 1] of positions, uint64 (B,) each; any B."""
@@ -83,7 +76,7 @@ class NetworkEvaluator:
             piece = inputs[start : start + self._batch]
             size = self._size or padded_size(len(piece))
             if size not in self._graphs:
-                self._graphs[size] = _graph(self.network, size, compiled=self._fast is not None and _compiles())
+                self._graphs[size] = _graph(self.network, size, compiled=self._compiled)
             # Empty boards fill the batch; their results are dropped.
             padded = np.zeros((size, ROWS, COLUMNS), np.int8)
             padded[: len(piece)] = piece

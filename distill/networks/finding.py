@@ -7,15 +7,15 @@ always a path. A `Path` is never a name.
 
 from __future__ import annotations
 
-import contextlib
+import importlib.util
 import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from distill.common import UserError, file_hash, first_line, provenance, say_once, shortened
-from distill.networks.facts import Facts
+from distill.common import UserError, file_hash, first_line, provenance, read_object, say_once, shortened
 from distill.networks.registry import arch_named
 
 BEST = "best.keras"
@@ -28,14 +28,16 @@ ONNX = "model.onnx"
 """The ONNX file in it."""
 ONNX_INT8 = "model.int8.onnx"
 """The same in 8 bits."""
+FACTS = "export.json"
+"""The file in it with what is known about the network (`exporters/formats.py` writes it)."""
 REFERENCE = "reference"
 """The folder in `models/` of the networks that ship."""
 
 
-def size(place: Path) -> str:
-    """The size of a file, or of all files in a folder, as text in KB of 1,000 bytes."""
-    files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
-    return f"{sum(file.stat().st_size for file in files) / 1000:,.0f} KB"
+def facts(folder: Path) -> dict[str, Any]:
+    """The facts of the network whose exported files are in a folder, such as `arch`, `parameters`, `value_head` and
+    `network_sha256`, the hash of the `.keras` file that was exported. Facts that are unknown are absent."""
+    return read_object(folder / FACTS)
 
 
 def places(models: Path | None = None) -> list[Path]:
@@ -85,7 +87,7 @@ def is_current(folder: Path) -> bool:
 
     If not, a line says so, and callers use the best network.
     """
-    best, exported = folder / BEST, Facts.read(folder / PUBLISHED).network_sha256
+    best, exported = folder / BEST, facts(folder / PUBLISHED).get("network_sha256")
     if exported is None or not best.is_file() or exported == file_hash(best):
         return True
     say_once(f"{folder / PUBLISHED} is of another network than {best}, which is used; distill.export rebuilds it")
@@ -115,27 +117,30 @@ def network_in(path: Path) -> Path:
     return file
 
 
-def served_in(path: Path) -> Path:
-    """What TensorFlow evaluates at a path: a SavedModel that is not older than the network, or the `.keras` file.
+def evaluated_in(path: Path, *, fast: bool = True, int8: bool = False) -> Path:
+    """What is evaluated for the network at a path: an ONNX file, the `.keras` file, or the folder of a SavedModel.
 
-    A SavedModel is a folder; it may be the path, or lie in the folder of an export or of a run. Raises UserError.
+    The path may be one of the three, the folder of a run, or that of an export, as on a hub. An ONNX file that is older
+    than the network of its run is passed over. Raises UserError for a path without a model.
+
+    Args:
+      fast: prefer an ONNX file where ONNX Runtime is installed.
+      int8: an ONNX file in 8 bits will do where there is no other. Without TensorFlow it always does.
     """
+    onnx = [path] if path.suffix == ".onnx" else []
+    if fast and importlib.util.find_spec("onnxruntime"):
+        names = (ONNX, ONNX_INT8) if int8 or not importlib.util.find_spec("tensorflow") else (ONNX,)
+        onnx += [folder / name for name in names for folder in (path / PUBLISHED, path)]
+    if file := next((file for file in onnx if file.is_file() and is_current(path)), None):
+        return file
     folders = (path, path / "1", path / PUBLISHED / "1")
-    served = (folder for folder in folders if (folder / "saved_model.pb").is_file() and is_current(path))
-    return next(served, None) or network_in(path)
+    saved_model = next((folder for folder in folders if (folder / "saved_model.pb").is_file()), None)
+    return network_in(path) if saved_model is None or (path / BEST).is_file() else saved_model
 
 
 def precision(file: Path) -> str:
-    """The arithmetic of a network's file: float32, bfloat16 or int8.
-
-    An ONNX file in 8 bits has nodes that quantize, a `.keras` file names the type of its layers, and a SavedModel
-    computes as the network next to it.
-    """
-    if file.suffix == ".onnx":
-        return "int8" if b"QuantizeLinear" in file.read_bytes() else "float32"
-    network = file.parent.parent / BEST if file.is_dir() else file
-    with zipfile.ZipFile(network) if network.is_file() else contextlib.nullcontext() as archive:
-        return "bfloat16" if archive and b"bfloat16" in archive.read("config.json") else "float32"
+    """The arithmetic of a network's file: float32, or int8 for an ONNX file with nodes that quantize."""
+    return "int8" if file.suffix == ".onnx" and b"QuantizeLinear" in file.read_bytes() else "float32"
 
 
 def model_name(file: Path) -> str:

@@ -1,7 +1,9 @@
 """Our own network: columns stay apart until the read-out, a mirrored board gives mirrored logits.
 
-It reads seven planes that follow from the rules (`Lines`), which a small network takes long to learn; `pillar-plain`
-does without them. 184,103 parameters, 192,424 with a value head.
+It reads seven planes that follow from the rules (`Lines`), which a small network takes long to learn. 184,103
+parameters, 192,424 with a value head. `pillar-plain` does without these planes: 182,087 and 190,408. `pillar-large`,
+the strongest network without search, has twice as many features and blocks, 1,171,399 parameters, and takes about six
+times as long; `experiments/large` says how one was trained.
 
 Features come in pairs, a detector and its mirror image, so the last axis holds 2·F channels: F detectors,
 then the same F looking the other way. Three rules keep the symmetry for any weights, up to the rounding of sums:
@@ -105,6 +107,20 @@ def build(
 ) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,)."""
     return network("pillar", value_head, features, blocks, hidden)
+
+
+def build_plain(
+    value_head: bool = False, *, features: int = FEATURES, blocks: int = BLOCKS, hidden: int = HIDDEN
+) -> keras.Model:
+    """`pillar-plain`."""
+    return network("pillar-plain", value_head, features, blocks, hidden, with_lines=False)
+
+
+def build_large(
+    value_head: bool = False, *, features: int = 2 * FEATURES, blocks: int = 2 * BLOCKS, hidden: int = 2 * HIDDEN
+) -> keras.Model:
+    """`pillar-large`."""
+    return network("pillar-large", value_head, features, blocks, hidden)
 
 
 def network(

@@ -1,22 +1,31 @@
-"""`predict(boards)`: what a network is to its callers, whichever runtime computes it.
+"""`predict(boards)`: what a network is to its callers, whichever runtime computes it (`load`, `load_pretrained`).
 
 It maps int8 boards (B, 6, 7), or one (6, 7), to NumPy arrays by name, as the README of an exported model lists them:
 logits (B, 7) with -1e9 on full columns, policy (B, 7), move int32 (B,), and value (B,) where there is that head. The
 move on one board is an int.
+
+The ONNX file of an exported network is ready in a tenth of a second; TensorFlow takes several to start. The two differ
+by rounding alone (`exporters/conversion.py` has checked it), but ties may be broken differently, so published figures
+are measured with TensorFlow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import OutputError, UserError, first_line
-from distill.game import outputs
+from distill.common import UserError, first_line, provenance
+from distill.game import inputs, outputs
 from distill.game.rules import COLUMNS, ROWS
+from distill.networks import finding, start_backend
+
+if TYPE_CHECKING:
+    import keras
 
 Outputs: TypeAlias = dict[str, Any]
 Predict: TypeAlias = Callable[[ArrayLike], Outputs]
@@ -25,37 +34,21 @@ CHUNK = 4096
 """Most boards per call of the graph. Bounds the memory of attention; larger batches are not faster."""
 
 
-def check_names(path: Path, arguments: Collection[str], outputs: Collection[str]) -> None:
-    """Raise UserError unless a file's arguments and outputs have the names that `export` gives them."""
-    if set(arguments) != {"board"} or not {"logits", "policy", "move"} <= set(outputs):
-        raise UserError(f"{path}: not a model of distill (arguments {sorted(arguments)}, outputs {sorted(outputs)})")
-
-
 def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "", checks: bool = True) -> Predict:
     """`predict` from a graph for boards (B, 6, 7): takes one board as well, and splits large batches.
 
     Args:
       graph: boards int8 (B, 6, 7) → outputs by name.
-      file: where the graph is from; an error inside it becomes an OutputError that names the file.
+      file: where the graph is from, for errors.
       checks: whether to check what the graph returns.
     """
 
     def evaluate(boards: NDArray[np.int8]) -> Outputs:
         with outputs.named(file):
-            try:
-                output = graph(boards)
-            except Exception as error:  # the runtimes have many types
-                if not file:
-                    raise
-                raise OutputError(f"cannot be evaluated ({first_line(error)})") from error
-            return outputs.network(output, boards) if checks else dict(output)
+            return outputs.network(graph(boards), boards) if checks else dict(graph(boards))
 
     def predict(boards: ArrayLike) -> Outputs:
         boards = np.asarray(boards, np.int8)
-        if boards.ndim not in (2, 3) or boards.shape[-2:] != (ROWS, COLUMNS):
-            raise ValueError(
-                f"boards have shape {boards.shape}, expected (B, {ROWS}, {COLUMNS}) or ({ROWS}, {COLUMNS})"
-            )
         batch = boards.reshape(-1, ROWS, COLUMNS)
         if not len(batch):  # TensorFlow's convolutions refuse an empty batch
             return {name: array[:0] for name, array in predict(np.zeros((1, ROWS, COLUMNS), np.int8)).items()}
@@ -67,3 +60,122 @@ def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "", checks:
         return {name: array[0] for name, array in joined.items()} | {"move": int(joined["move"][0])}
 
     return predict
+
+
+class Pretrained:
+    """The network in a folder as `predict(boards)` for code outside this package: it checks the boards.
+
+    It is pickled as the folder alone; the network is loaded again where it is unpickled. The first call after a fork
+    loads it again too, because a runtime's threads stay in the parent; TensorFlow cannot start there: UserError.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.absolute()
+        self._load()
+
+    def _load(self) -> None:
+        self._predict, self._process = load(self._folder), os.getpid()
+
+    def __call__(self, boards: ArrayLike) -> Outputs:
+        """The network's outputs by name. Raises ValueError for boards that `game.inputs` refuses."""
+        checked = inputs.boards(boards)
+        # After a fork the threads of the runtime are missing here.
+        if os.getpid() != self._process:
+            self._load()
+        return self._predict(checked)
+
+    def __reduce__(self) -> tuple[type[Pretrained], tuple[Path]]:
+        return Pretrained, (self._folder,)
+
+
+def load_pretrained(name: str | Path = "pillar") -> Pretrained:
+    """A network as `predict(boards)`: one in `models/`, one that ships, or the folder or file of one.
+
+        predict = distill.load_pretrained("pillar")
+        outputs = predict(board)  # int8 (6, 7), or (B, 6, 7): row 0 on top, +1 the side to move, -1 the other, 0 empty
+        outputs["move"]           # the column, an int for one board; also "policy", "logits" and perhaps "value"
+
+    `predict` raises ValueError for what is no board, and says how to convert it. With equally many stones of both sides
+    it cannot tell whose turn it is. From Kaggle's observation, from columns 1-7, and from row 0 at the bottom:
+
+        marks = np.array(observation.board).reshape(6, 7)
+        board = np.where(marks == 0, 0, np.where(marks == observation.mark, 1, -1))
+        board = distill.board(distill.from_moves("4453"))
+        board = upside_down[::-1]
+
+    A text without a slash is first looked up as a network's name (the line on an unknown one lists them), then as a
+    path; a text with a slash, such as "./pillar", first as a path. A `Path` is always a path. `predict` can be pickled.
+    With ONNX Runtime installed, neither TensorFlow nor Keras is loaded. Raises `distill.UserError` if there is neither
+    such a network nor such a path.
+    """
+    return Pretrained(finding.required(name))
+
+
+def load_keras(name: str | Path = "pillar") -> keras.Model:
+    """A network as a Keras model, to train or to take apart: planes or tokens → {"logits": (B, 7)[, "value": (B,)]}.
+
+    `name` means what it means to `load_pretrained`. The backend is the one that KERAS_BACKEND names, or TensorFlow. On
+    PyTorch the model is a `torch.nn.Module`. Plain Keras reads the same file after `import distill`:
+
+        import distill, keras
+        core = keras.models.load_model("models/reference/pillar/best.keras")
+
+    Raises `distill.UserError` as `load_pretrained` does.
+    """
+    file = finding.network_file(name)
+    start_backend()
+    from distill.networks import saved
+
+    return saved.load_core(file)
+
+
+def load(path: Path, *, fast: bool = True, checks: bool = True, int8: bool = False) -> Predict:
+    """The network at a path; `finding.evaluated_in` says which file is evaluated.
+
+    Args:
+      fast, int8: as `evaluated_in` takes them.
+      checks: as `on_arrays` takes it; a search checks outputs itself.
+
+    Raises UserError for a path without a model, for a file that cannot be read, and for another program's model.
+    """
+    file = finding.evaluated_in(path, fast=fast, int8=int8)
+    if file.suffix != ".onnx":
+        start_backend()
+    if file.suffix == ".keras":
+        from distill.networks import saved
+
+        return saved.predict_with(saved.load_core(file), str(file))
+    kind, run = ("SavedModel", run_saved_model) if file.is_dir() else ("ONNX model", run_onnx)
+    try:
+        graph = run(str(file))
+        names = {*graph(np.zeros((1, ROWS, COLUMNS), np.int8))}
+    except ImportError as error:
+        raise UserError(f"{file}: needs ONNX Runtime; to install it: {provenance.install_line('onnx')}") from error
+    except Exception as error:  # a runtime has a type for each kind of damage
+        raise UserError(f"{file}: not a readable {kind} ({first_line(error)})") from error
+    if not {"logits", "policy", "move"} <= names:
+        raise UserError(f"{file}: not a model of distill (outputs {sorted(names)})")
+    return on_arrays(graph, str(file), checks)
+
+
+# A file's path → its graph. An export runs the source of these functions in a process without this package.
+
+
+def run_onnx(path: str) -> Callable[[Any], Mapping[str, Any]]:
+    """An ONNX file through ONNX Runtime."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # for networks this small a second thread gains nothing
+    options.log_severity_level = 4  # errors arrive as exceptions
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return lambda boards: dict(zip(names, session.run(names, {"board": boards}), strict=True))
+
+
+def run_saved_model(path: str) -> Callable[[Any], Mapping[str, Any]]:
+    """A SavedModel through TensorFlow."""
+    import tensorflow as tf
+
+    model = tf.saved_model.load(path)
+    return lambda boards: model.signatures["serving_default"](board=tf.constant(boards))

@@ -10,7 +10,7 @@ import importlib
 import inspect
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,17 +44,14 @@ def trust(arch: str) -> None:
 
 def _trust(spec: str, what: str) -> None:
     """Import a module, and let workers, which inherit the environment, import this version of it and no other."""
-    others = [entry for entry in _trusted() if entry.partition("@")[0] != spec]
+    others = [entry for entry in os.environ.get(IMPORT, "").split(",") if entry.partition("@")[0] not in ("", spec)]
     os.environ[IMPORT] = ",".join([*others, f"{spec}@{plugins.Plugin.named(spec, what).source}"])
-
-
-def _trusted() -> list[str]:
-    return [entry for entry in os.environ.get(IMPORT, "").split(",") if entry]
 
 
 def import_trusted() -> None:
     """Import the modules that IMPORT names. Raises UserError where one is missing or has another version here."""
-    for spec, _, source in [entry.partition("@") for entry in _trusted()]:
+    for entry in filter(None, os.environ.get(IMPORT, "").split(",")):
+        spec, _, source = entry.partition("@")
         if source:
             plugins.Plugin(spec=spec, what=IMPORT, folder=os.getcwd(), source=source).load()
         else:
@@ -86,12 +83,13 @@ def build(arch: str, value_head: bool = False, **arguments: Any) -> keras.Model:
     Raises ValueError for an unknown arch, UserError for "module:function" that gives no network, and for arguments that
     the function does not take or cannot use.
     """
-    if plugins.is_spec(arch):
-        return _custom(arch, value_head, arguments)
-    if arch not in ARCHS:
-        raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
-    function = importlib.import_module(f"distill.networks.{arch.replace('-', '_')}").build
-    _check_arguments(function, arch, arguments)
+    is_custom = plugins.is_spec(arch)
+    function = plugins.load(arch, "--arch") if is_custom else builder(arch)
+    takes = inspect.signature(function).parameters
+    if unknown := [name for name in arguments if name not in takes]:
+        raise UserError(f"--set arch.{unknown[0]}: {arch} takes {', '.join([*takes][1:]) or 'no arguments'}")
+    if is_custom:
+        return _custom(arch, partial(function, **arguments), value_head)
     try:
         built: keras.Model = function(value_head, **arguments)
     except (TypeError, ValueError) as error:
@@ -100,22 +98,20 @@ def build(arch: str, value_head: bool = False, **arguments: Any) -> keras.Model:
     return built
 
 
-def _check_arguments(function: Callable[..., Any], arch: str, arguments: Mapping[str, Any]) -> None:
-    """Raise UserError for arguments that a function does not take."""
-    takes = inspect.signature(function).parameters
-    if unknown := [name for name in arguments if name not in takes]:
-        known = ", ".join([*takes][1:]) or "no arguments"
-        raise UserError(f"--set arch.{unknown[0]}: {arch} takes {known}")
+def builder(arch: str) -> Any:
+    """The function that builds a built-in network, in the module with the first part of its name."""
+    if arch not in ARCHS:
+        raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
+    module, _, size = arch.partition("-")
+    return getattr(importlib.import_module(f"distill.networks.{module}"), f"build_{size}" if size else "build")
 
 
-def _custom(spec: str, value_head: bool, arguments: Mapping[str, Any]) -> keras.Model:
+def _custom(spec: str, function: Callable[[bool], Any], value_head: bool) -> keras.Model:
     import keras
 
     from distill.networks import heads
 
-    function = plugins.load(spec, "--arch")
-    _check_arguments(function, spec, arguments)
-    core = plugins.call(partial(function, **arguments) if arguments else function, f"--arch {spec}", value_head)
+    core = plugins.call(function, f"--arch {spec}", value_head)
     heads.require_network(core, f"--arch {spec}")
     # A wrong output would only show when training starts.
     if heads.has_value(core) != value_head:

@@ -1,4 +1,4 @@
-"""Read and write networks: `.keras` files, and SavedModels as `predict(boards)` (see `predict.py`).
+"""Read and write networks as Keras has them: `.keras` files, `predict(boards)` in memory, SavedModels.
 
 A `.keras` file whose network has layers of a user's own needs their module. It is imported only if the user names it,
 by `train --arch` or in an environment variable, never because the file names it:
@@ -17,20 +17,8 @@ import numpy as np
 from distill.common import UserError, first_line, plugins, write_atomically
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import finding, heads, pillar, transformer  # noqa: F401  they register their layers
-from distill.networks.predict import Predict, check_names, on_arrays
+from distill.networks.predict import Predict, on_arrays
 from distill.networks.registry import IMPORT, import_trusted
-
-SIGNATURE = "serving_default"
-
-
-def load(path: Path) -> Predict:
-    """The model behind a path as `predict(boards) → outputs`.
-
-    A path is a `.keras` file, a SavedModel folder, the folder around it, or the folder of a run, whose SavedModel or
-    else whose best network is loaded. Raises UserError for a path that is no such model.
-    """
-    file = finding.served_in(Path(path))
-    return _load_saved_model(file) if file.is_dir() else predict_with(load_core(file), str(file))
 
 
 def load_core(path: Path) -> keras.Model:
@@ -77,35 +65,6 @@ def predict_with(core: keras.Model, file: str = "") -> Predict:
         # Not model.predict, whose tf.data pipeline stalls for seconds while it tunes itself.
         outputs = tf.function(outputs, input_signature=[board_signature()])
     return on_arrays(outputs, file)
-
-
-def write(core: keras.Model, folder: Path) -> None:
-    """Write the SavedModel of a network into a folder that does not exist yet (TensorFlow backend)."""
-    model = heads.served(core)
-    archive = keras.export.ExportArchive()  # it tracks no model: a tracked one's weights would be written twice
-    archive.add_endpoint("serve", lambda board: model(board, training=False), input_signature=[board_signature()])
-    try:
-        archive.write_out(str(folder), verbose=False)
-    except Exception as error:  # a full disk is TensorFlow's OutOfRangeError, in other versions another
-        raise UserError(f"{folder}: the SavedModel cannot be written ({first_line(error)})") from None
-
-
-def _load_saved_model(folder: Path) -> Predict:
-    import tensorflow as tf
-
-    try:
-        loaded = tf.saved_model.load(str(folder))
-        signature = loaded.signatures[SIGNATURE]
-        names, outputs = set(signature.structured_input_signature[1]), set(signature.structured_outputs)
-    except Exception as error:  # as above
-        raise UserError(f"{folder}: not a readable SavedModel ({first_line(error)})") from None
-    check_names(folder, names, outputs)
-
-    def call(board: Any) -> Any:
-        # Named here, so that `loaded` and its variables live as long as this function.
-        return loaded.signatures[SIGNATURE](board=tf.constant(board))
-
-    return on_arrays(call, str(folder))
 
 
 def board_signature() -> Any:

@@ -40,7 +40,6 @@ from distill.common import file_hash, provenance
 from distill.game.rules import COLUMNS_FROM_CENTRE, Bitboards, landing, legal_mask
 from distill.game.tactics import Columns, traps, wins, wins_in
 from distill.networks import finding
-from distill.networks.facts import Facts
 from distill.players.player import Choices, Player, Seeds, checked_choices, draw_by
 from distill.players.solver import is_installed
 
@@ -195,6 +194,6 @@ def elo_of(name: str, has_solver: bool) -> int | None:
 def elo_of_static_page(network: Path) -> dict[str, int]:
     """The levels' Elo on a page without a server; empty unless `network` is the one they were measured with."""
     measured = provenance.shipped(f"models/{NETWORK}")
-    if measured is None or Facts.read(measured / finding.PUBLISHED).network_sha256 != file_hash(network):
+    if measured is None or finding.facts(measured / finding.PUBLISHED).get("network_sha256") != file_hash(network):
         return {}
     return {name: elo for name in LEVELS if (elo := elo_of(name, has_solver=False)) is not None}

@@ -1,4 +1,4 @@
-"""Games between players: openings, the loop in which all games advance together, one ply at a time, and the gate.
+"""Games between players: openings, the loop in which all games advance together, a round robin, and the gate.
 
 A player chooses its moves on all boards where it is to move as one batch. The record of the games is that of the series
 “Connect-Zero”: states from the side to move, the moves played in them, and the final result for the side to move.
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.common import Progress, say
 from distill.common.progress import Advance, silent
+from distill.common.tables import table
 from distill.game.encoding import bitboards_of, boards
 from distill.game.rules import CELLS, FULL_BOARD, Position, after_moves, from_moves, is_over, mirror
 from distill.game.tactics import wins
-from distill.players.intervals import share
+from distill.players.intervals import Estimate, elo_with_intervals, share
 from distill.players.player import Player, checked_choices, seeds_for
 
 Opening = tuple[int, ...]
@@ -89,21 +92,18 @@ def _urgent(position: Position) -> bool:
 
 
 def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int, advance: Advance = silent) -> Games:
-    """Play every pairing to its end.
+    """Play every pairing to its end; no opening ends the game.
 
     A player's seed is a function of (seed, game, ply), so a game does not depend on the others. `advance` is told the
-    number of games that ended. Raises ValueError for an opening that ends the game, OutputError for an illegal move.
+    number of games that ended. Raises OutputError for an illegal move.
     """
     # Set up all games after their openings.
-    starts = [_after(pairing.opening) for pairing in pairings]
-    if None in starts:
-        raise ValueError(f"opening {pairings[starts.index(None)].opening} cannot be played or ends the game")
-    current, mask = bitboards_of(start for start in starts if start)
+    current, mask = bitboards_of(from_moves(pairing.opening) for pairing in pairings)
     seats = np.array([(pairing.first, pairing.second) for pairing in pairings], np.int64).reshape(-1, 2)
     plies = np.array([len(pairing.opening) for pairing in pairings], np.int64)
     results = np.zeros(len(pairings), np.float32)
     lines = [list(pairing.opening) for pairing in pairings]
-    states, moves, numbers = [], [], []
+    states, moves, numbers = [np.zeros((0, 6, 7), np.int8)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
 
     live = np.arange(len(pairings))
     while len(live):
@@ -126,14 +126,13 @@ def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int
         advance(int(over.sum()))
         live = live[~over]
 
-    game = np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
-    state = np.concatenate(states) if states else np.zeros((0, 6, 7), np.int8)
+    game, state = np.concatenate(numbers), np.concatenate(states)
     first_to_move = np.count_nonzero(state.reshape(-1, CELLS), axis=1) % 2 == 0
     return Games(
         results=results,
         lines=tuple(map(tuple, lines)),
         states=state,
-        moves=np.concatenate(moves) if moves else np.zeros(0, np.int64),
+        moves=np.concatenate(moves),
         returns=np.where(first_to_move, results[game], -results[game]).astype(np.float32),
         game=game,
     )
@@ -166,6 +165,109 @@ def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDAr
         for row, column, score in ((pairing.first, pairing.second, won), (pairing.second, pairing.first, 1 - won)):
             cell[row, column] = score + np.nan_to_num(cell[row, column])
     return points
+
+
+# A round robin of all players -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A player's games against all others; its score is wins and half the draws."""
+
+    player: str
+    games: int
+    wins: int
+    draws: int
+    losses: int
+    score: Estimate
+    elo: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tournament:
+    """A finished round robin.
+
+    Attributes:
+      standings: the best player first.
+      players: in the order given; points: of the row's player against the column's, in this order.
+      games, distinct_games, openings: how many.
+    """
+
+    standings: list[Standing]
+    players: list[str]
+    points: list[list[float]]
+    games: int
+    distinct_games: int
+    openings: int
+
+
+def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tuple[Tournament, str]:
+    """Each pair plays each opening twice, once from either side; returns the figures, and two tables as text."""
+    pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
+    say(f"playing {len(pairings):,} games side by side")
+    with Progress(len(pairings), "games") as progress:
+        games = play_games(players, pairings, seed, progress.advance)
+    # Points by opening, because both games of an opening depend on each other.
+    points = pair_points(games, pairings, len(players))
+    ratings = elo_with_intervals(points, seed)
+    seats = np.array([(pairing.first, pairing.second) for pairing in pairings])
+    standings = []
+    order = sorted(range(len(players)), key=lambda index: -ratings[index].mean)
+    for index in order:
+        # Results are those of the player with the first stone.
+        results = np.concatenate([games.results[seats[:, 0] == index], -games.results[seats[:, 1] == index]])
+        trials = 2 * (len(players) - 1)  # games of a player from one opening
+        standings.append(
+            Standing(
+                player=players[index].name,
+                games=len(results),
+                wins=int((results > 0).sum()),
+                draws=int((results == 0).sum()),
+                losses=int((results < 0).sum()),
+                score=share(np.nanmean(points[:, index], axis=1) / 2, trials),
+                elo=ratings[index],
+            )
+        )
+    tournament = Tournament(
+        standings=standings,
+        players=[player.name for player in players],
+        points=np.where(np.isnan(points), 0, points).sum(0).tolist(),
+        games=len(pairings),
+        distinct_games=len(set(games.lines)),  # with the same moves
+        openings=len(set(starts)),
+    )
+    return tournament, f"{_standings_table(standings)}\n\n{_cross_table(standings, points[:, order][:, :, order])}\n"
+
+
+def _standings_table(standings: Sequence[Standing]) -> str:
+    rows = [
+        [
+            one.player,
+            *map(str, (one.games, one.wins, one.draws, one.losses)),
+            percent(one.score),
+            f"{one.elo.mean:+.0f} ({one.elo.low:+.0f} to {one.elo.high:+.0f})",
+        ]
+        for one in standings
+    ]
+    return table(["player", "games", "won", "drawn", "lost", "score (95 %)", "Elo (95 %)"], rows)
+
+
+def _cross_table(standings: Sequence[Standing], points: NDArray[np.float64]) -> str:
+    """Score of the row's player against the column's, with its 95 % interval."""
+    numbers = range(len(standings))
+    rows = [
+        [
+            f"{one + 1} {standings[one].player}",
+            *("·" if one == other else percent(share(points[:, one, other] / 2)) for other in numbers),
+        ]
+        for one in numbers
+    ]
+    return table(["score", *(str(number + 1) for number in numbers)], rows)
+
+
+def percent(estimate: Estimate) -> str:
+    """A share with its 95 % interval."""
+    return f"{100 * estimate.mean:.1f} % ({100 * estimate.low:.1f}–{100 * estimate.high:.1f})"
 
 
 # The gate: whether a candidate replaces the champion, by an arena or by its training games ----------------------------

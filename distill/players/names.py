@@ -36,10 +36,8 @@ from distill.game import outputs
 from distill.mcts import compiling
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, MOST_SOLVER_SIMULATIONS, UctSettings
 from distill.networks import finding
-from distill.networks.facts import Facts
 from distill.players import levels, network, openspiel
 from distill.players.player import Player, RandomPlayer, as_player, checked_choices, seeds_for
-from distill.players.search import SearchPlayer
 from distill.players.solver import SolverPlayer
 
 NAMES = (
@@ -167,7 +165,7 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: Workers | 
     if parts.player:
         compiling.prepare("uct")
         settings = UctSettings(simulations=parts.simulations, **SEARCHES[parts.player])
-        return SearchPlayer(name=name, settings=settings, workers=workers, cluster=cluster)
+        return network.SearchPlayer(name=name, settings=settings, workers=workers, cluster=cluster)
     player = network.load(shown(name), finding.required(parts.network), parts.mode, parts.simulations, fast=fast)
     if parts.simulations:
         compiling.prepare("puct")
@@ -195,9 +193,7 @@ def identity(name: str) -> list[str]:
         known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
     if base.custom:
         known.append(plugins.Plugin.named(name, "player").source)
-    if path := network_of(name):
-        known.append(_hash(network.file_of(path, base.simulations, fast=True)))
-    return known
+    return [*known, *(network["sha256"] for network in evaluated([name], fast=True).values())]
 
 
 def network_of(name: str) -> Path | None:
@@ -214,19 +210,21 @@ def _base(name: str) -> Name:
 def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[str, Any]]:
     """For a record: what is evaluated for each of these players that has a network, by the player's name.
 
-    `file` is its path in the network's folder, `sha256` its hash, `precision` float32, bfloat16 or int8, and
+    `file` is its path in the network's folder, `sha256` its hash, `precision` float32 or int8, and
     `network_sha256` the hash of the `.keras` file that it is or was exported from; None: unknown. `fast` as `make`
     takes it.
     """
     records = {}
     for name in players:
         if path := network_of(name):
-            file = network.file_of(path, _base(name).simulations, fast=fast)
+            file = finding.evaluated_in(path, fast=fast)
+            digest = _hash(file)
+            exported = finding.facts(file.parent).get("network_sha256")
             records[shown(name)] = {
                 "file": file.name if file == path else file.relative_to(path).as_posix(),
-                "sha256": _hash(file),
+                "sha256": digest,
                 "precision": finding.precision(file),
-                "network_sha256": _hash(file) if file.suffix == ".keras" else Facts.read(file.parent).network_sha256,
+                "network_sha256": digest if file.suffix == ".keras" else exported,
             }
     return records
 

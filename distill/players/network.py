@@ -1,68 +1,60 @@
-"""Players with a network: one forward pass a move, or a search that the network guides."""
+"""Players with a network, a search or both: one forward pass a move, PUCT guided by a network, UCT with rollouts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distill import networks
-from distill.common import UserError
+from distill.common import UserError, executors
+from distill.common.executors import Workers
 from distill.game.encoding import boards
 from distill.game.rules import COLUMNS, ROWS, Bitboards
-from distill.mcts.settings import PuctSettings
-from distill.networks import finding, pretrained
+from distill.mcts.settings import PuctSettings, UctSettings
+from distill.networks import finding, predict
+from distill.networks.predict import Predict
 from distill.players.player import Choices, Player, Seeds, draw_by
-from distill.players.search import choices
 
 if TYPE_CHECKING:
     from distill.mcts.engine.puct_tree import KeptEvaluations
     from distill.mcts.evaluator import BitboardEvaluator
-    from distill.networks.predict import Predict
 
 LANES = 512
 """Searches in lock step, at most."""
 
 
-def load(name: str, folder: Path, mode: str, simulations: int, *, fast: bool) -> Player:
-    """The player that a network in a folder is in a mode of `names`; `fast` as `names.make` takes it.
+def load(name: str, path: Path, mode: str, simulations: int, *, fast: bool) -> Player:
+    """The player that the network at a path is in a mode of `names`; `fast` as `names.make` takes it.
 
-    Raises DataError for a folder without a model, and UserError where a search lacks the value head that it needs.
+    Raises UserError for a path without a model, and where a search lacks the value head that it needs.
     """
-    file = file_of(folder, simulations, fast=fast)
-    if file.suffix == ".onnx":
-        return with_predict(name, pretrained.load(file, for_search=bool(simulations)), mode, simulations)
-    networks.start_backend(aloud=True)
-    from distill.networks import saved
+    file = finding.evaluated_in(path, fast=fast)
+    if file.suffix != ".onnx":
+        networks.start_backend(aloud=True)
+    if simulations and file.suffix == ".keras":
+        from distill.networks import saved
+        from distill.networks.evaluator import NetworkEvaluator  # the fast kernels
 
-    if not simulations:
-        return with_predict(name, saved.load(file), mode, simulations)
-    from distill.networks.evaluator import NetworkEvaluator  # the fast kernels
-
-    evaluate = NetworkEvaluator(saved.load_core(file))
-    return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
+        evaluate = NetworkEvaluator(saved.load_core(file))
+        return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
+    return with_predict(name, predict.load(file, checks=not simulations), mode, simulations)
 
 
-def file_of(path: Path, simulations: int, *, fast: bool) -> Path:
-    """What `load` evaluates for the network at a path: an ONNX or `.keras` file, or the folder of a SavedModel."""
-    onnx = pretrained.onnx_to_run(path) if fast else None
-    return onnx or (finding.network_in(path) if simulations else finding.served_in(path))
-
-
-def with_predict(name: str, predict: Predict, mode: str, simulations: int) -> Player:
+def with_predict(name: str, network: Predict, mode: str, simulations: int) -> Player:
     """The player that evaluates with this function. Raises UserError where a search lacks the value head."""
     if not simulations:
-        return NetworkPlayer(name=name, predict=predict, mode=mode)
+        return NetworkPlayer(name=name, predict=network, mode=mode)
     # Evaluate one board, because a function does not say whether it gives a value.
-    if "value" not in predict(np.zeros((1, ROWS, COLUMNS), np.int8)):
+    if "value" not in network(np.zeros((1, ROWS, COLUMNS), np.int8)):
         raise UserError(f"{name}: this network has no value head, which a search needs")
 
     def evaluate(current: Bitboards, mask: Bitboards) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        outputs = predict(boards(current, mask))
+        outputs = network(boards(current, mask))
         return outputs["logits"], outputs["value"]
 
     return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
@@ -74,7 +66,7 @@ def _settings(root: str, simulations: int) -> PuctSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkPlayer:
-    """A network without search, `predict` as `networks.saved.load` returns it.
+    """A network without search, `predict` as `networks.predict.load` returns it.
 
     Mode `policy` plays the most probable column and `sample` one drawn by the policy.
     """
@@ -115,3 +107,54 @@ class GuidedPlayer:
         settings, numbers = quiet(self.settings), seeds.tolist()
         record = play_games(current, mask, settings, self.predict, seeds=numbers, lanes=lanes, steps=1, kept=self.kept)
         return choices(record.label[:, 0], record.visits[:, 0], record.value[:, 0])
+
+
+# Searches without a network -------------------------------------------------------------------------------------------
+
+SHARED_SIMULATIONS = 20_000_000
+"""Simulations from which a batch is shared between processes: some seconds of one core, against their start."""
+Searched: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+"""Labels (B,), visits (B, 7) and values (B,) of searches of B positions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchPlayer:
+    """A UCT search; its policy is the share of root visits.
+
+    Attributes:
+      workers: processes that share long searches.
+      cluster: workers that share them instead.
+    """
+
+    name: str
+    settings: UctSettings
+    workers: int = 1
+    cluster: Workers | None = None
+
+    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+        return choices(*self.search(current, mask, seeds))
+
+    def search(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Searched:
+        """Search each position; bitboards and seeds are uint64 (B,)."""
+        simulations = len(mask) * self.settings.simulations * self.settings.votes
+        workers = self.cluster or executors.shared(self.workers)
+        if simulations < SHARED_SIMULATIONS or workers.window == 1:  # this process computes
+            return _search(self.settings, current, mask, seeds)
+        size = -(-len(mask) // (4 * workers.number))  # several parts a worker: searches end at different times
+        parts = [slice(start, start + size) for start in range(0, len(mask), size)]
+        tasks = [(self.settings, current[part], mask[part], seeds[part]) for part in parts]
+        label, visits, value = zip(*executors.results(workers, _search, tasks), strict=True)
+        return np.concatenate(label), np.concatenate(visits), np.concatenate(value)
+
+
+def _search(settings: UctSettings, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Searched:
+    from distill.mcts.uct import play_games  # which loads Numba
+
+    record = play_games(current, mask, settings, seeds=seeds.tolist(), steps=1)
+    return record.label[:, 0], record.visits[:, 0], record.value[:, 0]
+
+
+def choices(label: NDArray[Any], visits: NDArray[Any], value: NDArray[Any]) -> Choices:
+    """The choices of a player that searches: its policy is the share of the visits."""
+    policy = visits / visits.sum(1, keepdims=True, dtype=np.float64)
+    return Choices(moves=label.astype(np.int64), policy=policy, value=value)

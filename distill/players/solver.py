@@ -47,23 +47,23 @@ def check_installed() -> None:
         raise UserError(f"this needs the solver, an optional package under the AGPL; to install it: {line}")
 
 
-class Solver:
-    """The solver with its opening book (boards of at most 12 stones) and transposition table; it takes 0.3 s to load.
+@functools.cache
+def _package() -> tuple[Callable[[Any], Any], Any]:
+    """The package's board and its solver, once a process, with its opening book (boards of at most 12 stones)."""
+    check_installed()
+    import bitbully
+
+    return bitbully.Board, bitbully.BitBully()
+
+
+def scores(position: Position) -> list[int]:
+    """The seven scores of a position that is not over; FULL_COLUMN for full columns. The first call takes 0.3 s.
 
     Raises UserError with the install command where the package is missing.
     """
-
-    def __init__(self) -> None:
-        check_installed()
-        import bitbully
-
-        self._new_board: Callable[[Any], Any] = bitbully.Board
-        self._agent = bitbully.BitBully()
-
-    def scores(self, position: Position) -> list[int]:
-        """The seven scores of a position that is not over; FULL_COLUMN for full columns."""
-        scores = self._agent.score_all_moves(self._new_board(_grid(position)))
-        return [scores.get(column, FULL_COLUMN) for column in range(COLUMNS)]
+    board, solver = _package()
+    by_column = solver.score_all_moves(board(_grid(position)))
+    return [by_column.get(column, FULL_COLUMN) for column in range(COLUMNS)]
 
 
 _CHUNK = 64
@@ -76,11 +76,11 @@ def score_boards(current: Bitboards, mask: Bitboards, workers: int = 1, advance:
     check_shapes(current, mask)
     starts = range(0, len(current), _CHUNK)
     tasks = [(current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts]
-    scores = [np.empty((0, COLUMNS), np.int8)]
+    parts = [np.empty((0, COLUMNS), np.int8)]
     for chunk in executors.results(executors.shared(workers if len(tasks) > 1 else 1), _score, tasks):
-        scores.append(chunk)
+        parts.append(chunk)
         advance(len(chunk))
-    return np.concatenate(scores)
+    return np.concatenate(parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,20 +94,16 @@ class SolverPlayer:
         check_installed()
 
     def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
-        scores = score_boards(current, mask, self.workers)
-        best = scores.max(1, keepdims=True, initial=FULL_COLUMN)
-        allowed = (scores == best) & legal_mask(mask)
+        scored = score_boards(current, mask, self.workers)
+        best = scored.max(1, keepdims=True, initial=FULL_COLUMN)
+        allowed = (scored == best) & legal_mask(mask)
         policy = allowed / allowed.sum(1, keepdims=True)
         return Choices(moves=draw_column(allowed, seeds), policy=policy, value=np.sign(best[:, 0]).astype(np.float64))
 
 
-_solver = functools.cache(Solver)
-"""One a process: loading its book takes longer than scoring a chunk."""
-
-
 def _score(current: Bitboards, mask: Bitboards) -> NDArray[np.int8]:
     boards = zip(current.tolist(), mask.tolist(), strict=True)
-    return np.array([_solver().scores(Position(*bits)) for bits in boards], np.int8)
+    return np.array([scores(Position(*bits)) for bits in boards], np.int8)
 
 
 def _grid(position: Position) -> list[list[int]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from distill.common import Progress, UserError
 from distill.datasets import batching
-from distill.networks.cpu_kernels.fast_copy import fast_copy
+from distill.networks.copies import fast_copy
 from distill.training import checkpoint, losses, step, streams
 from distill.training.recipe import Recipe
 

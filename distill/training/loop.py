@@ -24,7 +24,7 @@ import keras
 from distill.common import Progress, say
 from distill.datasets import batching
 from distill.networks import finding, heads
-from distill.networks.cpu_kernels.fast_copy import fast_copy
+from distill.networks.copies import fast_copy
 from distill.networks.saved import save_network
 from distill.training import checkpoint, history, losses, schedule, step, streams
 from distill.training.identity import LAST

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from distill import networks
 from distill.common import UserError, say_once
 from distill.datasets import batching
-from distill.networks import finding, heads, precision, saved
+from distill.networks import backend, finding, heads, saved
 from distill.networks.copies import copy_weights
 from distill.training import checkpoint, losses, on_device, streams
 from distill.training.recipe import Recipe
@@ -41,7 +41,7 @@ def make_repeatable(seed: int) -> None:
         import tensorflow as tf
 
         tf.config.experimental.enable_op_determinism()  # costs nothing measurable on a CPU
-    elif precision.on_accelerator():
+    elif backend.on_accelerator():
         say_once("training on an accelerator: another run with the same seed may differ in the last digits")
 
 

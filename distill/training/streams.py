@@ -27,7 +27,7 @@ from distill.common import DataError
 from distill.datasets import batching
 from distill.game import encoding
 from distill.game.rules import COLUMNS
-from distill.networks import heads, precision
+from distill.networks import backend, heads
 from distill.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def table(
     recipe, xp = model.recipe, np  # the array module
     columns: Columns = columns_of(examples, recipe)
     if on_device is None:
-        on_device = keras.backend.backend() == "jax" and precision.on_accelerator()
+        on_device = keras.backend.backend() == "jax" and backend.on_accelerator()
     if on_device:
         import jax.numpy
 

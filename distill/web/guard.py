@@ -38,45 +38,19 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
-        is_started = False
-
         async def send_with_headers(message: Message) -> None:
-            nonlocal is_started
             if message["type"] == "http.response.start":
-                is_started = True
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
         headers = Headers(scope=scope)
-        if refusal := self._refused_host(headers.get("host", "")) or _refused_body(headers):
-            await refusal(scope, receive, send_with_headers)
-            return
+        refusal = self._refused_host(headers.get("host", "")) or _refused_body(headers)
         # FastAPI answers HEAD nowhere by itself: it gets the reply to GET, whose body the server leaves out.
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         try:
-            await self._answer({**scope, "method": method}, receive, send_with_headers)
-        except asyncio.CancelledError:  # the server stops, or the client has left and gets nothing
-            if not is_started:
-                await JSONResponse({"error": "the server is stopping"}, 503)(scope, receive, send_with_headers)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application until it has answered or the client has left, so that nothing is computed for nobody."""
-        leaving: asyncio.Future[Message] | None = None
-
-        async def receive_and_watch() -> Message:
-            nonlocal leaving
-            message = await receive()
-            if not message.get("more_body"):  # the message after a whole request is that the client has left
-                leaving = asyncio.ensure_future(receive())
-                leaving.add_done_callback(lambda _: answer.cancel())
-            return message
-
-        answer = asyncio.ensure_future(self._app(scope, receive_and_watch, send))
-        try:
-            await answer
-        finally:
-            if leaving:
-                leaving.cancel()
+            await (refusal or self._app)({**scope, "method": method}, receive, send_with_headers)
+        except asyncio.CancelledError:  # the server stops
+            await JSONResponse({"error": "the server is stopping"}, 503)(scope, receive, send_with_headers)
 
     def _refused_host(self, header: str) -> JSONResponse | None:
         """A web site that points its own name at this machine (DNS rebinding) must not reach it; an address may.

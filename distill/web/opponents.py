@@ -22,8 +22,7 @@ from distill.common.executors import Processes, WorkerError
 from distill.game.encoding import FULL_COLUMN, bitboards_of
 from distill.game.mixing import splitmix64
 from distill.game.rules import CELLS, EMPTY, Position
-from distill.networks import finding, pretrained
-from distill.networks.facts import Facts
+from distill.networks import finding, predict
 from distill.networks.predict import Predict
 from distill.players import levels, names, network
 from distill.players.player import Player, checked_choices
@@ -77,8 +76,8 @@ class Opponents:
         self._solver = work.Queue(Processes(1), SOLVER_QUEUE)
         self._known: dict[str, Path] = {}
         # A search with another N needs its own player, but not the network again.
-        predict = lru_cache(LOADED)(lambda folder, for_search, _changed: pretrained.load(folder, for_search, int8=True))
-        self._load = lru_cache(LOADED)(partial(_load, predict))
+        load = lru_cache(LOADED)(lambda folder, checks, _changed: predict.load(folder, checks=checks, int8=True))
+        self._load = lru_cache(LOADED)(partial(_load, load))
 
     def models(self) -> dict[str, Path]:
         """Name → folder of every exported model; of equal names the first folder's."""
@@ -86,15 +85,14 @@ class Opponents:
 
     def catalogue(self) -> Catalogue:
         """All players there are now."""
-        facts = {name: Facts.read(folder / finding.PUBLISHED) for name, folder in self.models().items()}
+        facts = {name: finding.facts(folder / finding.PUBLISHED) for name, folder in self.models().items()}
         others = [card for card in CARDS if card.kind != "level" and (self.has_solver or card.kind != "solver")]
         cards = self._levels() if levels.NETWORK in facts else []
         cards += [Card(name=n, kind="custom", title=n.partition(":")[2], note=f"your own, {n}") for n in self.custom]
         for name, known in facts.items():
-            sized = known.arch is not None and known.parameters is not None
-            note = f"{known.arch}, {known.parameters:,} parameters" if sized else "a network without search"
+            note = f"{known['arch']}, {known['parameters']:,} parameters" if known else "a network without search"
             cards.append(Card(name=name, kind="network", title=name, note=note))
-        for name in (name for name, known in facts.items() if known.value_head):  # which a search needs
+        for name in (name for name, known in facts.items() if known.get("value_head")):  # which a search needs
             note = f"N from 1 to {MOST_GUIDED:,}"
             cards.append(Card(name=f"{name}@puct:N", kind="guided", title=f"{name} with search", note=note))
         notices = [SOLVER_NOTICE] if self.has_solver else []
@@ -183,10 +181,10 @@ class Opponents:
         return folder
 
 
-def _load(predict: Callable[[Path, bool, int], Predict], name: str, folder: Path, changed: int) -> Player:
+def _load(load: Callable[[Path, bool, int], Predict], name: str, folder: Path, changed: int) -> Player:
     """The network in a folder, in the mode of the name; loaded again when its file has changed."""
     parts = names.parse(name)
-    return network.with_predict(name, predict(folder, parts.simulations > 0, changed), parts.mode, parts.simulations)
+    return network.with_predict(name, load(folder, not parts.simulations, changed), parts.mode, parts.simulations)
 
 
 def _choose(make: Callable[[], Player], seeded: Sequence[Seeded]) -> list[Analysis]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, Position, is_over, next_position
-from distill.players.solver import Solver
+from distill.players import solver
 
 NONE = "-"
 
@@ -92,12 +92,6 @@ def depth(nodes: Sequence[Node]) -> int:
     return moves[0]
 
 
-@functools.cache
-def _solver() -> Solver:
-    """One a process: it loads a book."""
-    return Solver()
-
-
 @functools.lru_cache(maxsize=100_000)
 def _scores(position: Position) -> list[int]:
-    return _solver().scores(position)
+    return solver.scores(position)

@@ -21,7 +21,7 @@ import numpy as np
 from distill.common import canonical_json, read_object, write_json
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
-from distill.networks.pretrained import onnx_in
+from distill.networks import finding
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
 from distill.players.names import evaluated, identity, network_of
@@ -165,5 +165,5 @@ def _file(name: str) -> str:
 
 def _bytes(name: str) -> int | None:
     folder = network_of(name)
-    file = onnx_in(folder) if folder else None
-    return file.stat().st_size if file else None
+    file = finding.evaluated_in(folder) if folder else None
+    return file.stat().st_size if file and file.suffix == ".onnx" else None

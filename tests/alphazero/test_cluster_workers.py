@@ -26,7 +26,6 @@ from distill.common import UserError, executors, run_folder
 from distill.common import cluster as cluster_module
 from distill.games.shards import Task
 from distill.networks import saved
-from distill.players import search
 
 distributed = pytest.importorskip("distributed")
 
@@ -179,7 +178,7 @@ def test_long_searches_are_shared_with_the_same_moves(tmp_path, cluster, undrawn
         return run_folder.result_of(out)["players"]
 
     here = graded(tmp_path / "here")
-    monkeypatch.setattr(search, "SHARED_SIMULATIONS", 100)
+    monkeypatch.setattr("distill.players.network.SHARED_SIMULATIONS", 100)
     shared: list[int] = []
     results = executors.results
 

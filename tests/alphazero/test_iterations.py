@@ -22,7 +22,7 @@ from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, cli
 from distill.common.settings import build
-from distill.networks import precision as precision_module
+from distill.networks import backend
 
 HOUR: dict[str, Any] = {**PRESETS["hour"].values, "precision": "float32"}
 
@@ -127,7 +127,7 @@ def test_a_preset_calculates_as_the_processor_does_it_quickly(tmp_path, monkeypa
     """On processors without bfloat16 a step in it takes fourteen times as long."""
     if flags:
         (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
-    monkeypatch.setattr(precision_module, "PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.setattr(backend, "PROCESSOR", tmp_path / "cpuinfo")
     for preset in ("hour", "night"):
         assert cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS).machine.precision == precision
     assert cli.parse(reinforce.ReinforceConfig, ["--preset", "steady"], reinforce.PRESETS).precision == precision

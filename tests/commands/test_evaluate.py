@@ -80,7 +80,7 @@ def test_a_saved_network_is_graded_in_its_modes(tmp_path, small_shapes, undrawn)
 
 
 def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path, capsys, undrawn):
-    from distill.networks import saved
+    from distill.networks import predict
     from distill.training import accuracy
 
     write_games(tmp_path / "games", make_games(4, seed=1), identity=IDENTITY)
@@ -88,7 +88,7 @@ def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path, capsys, und
     found = run([folder, network, *QUICK, "--boards", "1", "--sets", "midgame"], tmp_path / "out")
     shares = found["top1"][folder][network]  # graded without the solver
     rows = reader.raw_rows([Path(folder)], None, 0.0)
-    given = accuracy.answers(saved.load(Path(network)), rows)  # as train measures it
+    given = accuracy.answers(predict.load(Path(network), fast=False), rows)  # as train measures it
     agreed = given.label == given.move
     assert found["teacher"][folder][network] == accuracy.compare(given, rows)
     page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")

@@ -16,7 +16,6 @@ import importlib.util
 import json
 import re
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 
 import keras
@@ -29,11 +28,11 @@ from network_helpers import same, tiny_network
 from distill import export
 from distill.common import UserError, file_hash, files, provenance, read_object, run_folder
 from distill.datasets import benchmark
-from distill.exporters import card, comparison, conversion, formats, publish
+from distill.exporters import card, conversion, formats, publish
 from distill.exporters.conversion import Converted
 from distill.game import encoding, rules
-from distill.networks import finding, saved
-from distill.networks.facts import FACTS, Facts
+from distill.networks import finding, predict, saved
+from distill.networks.finding import FACTS
 from distill.web.opponents import Opponents
 
 
@@ -55,15 +54,15 @@ def test_the_sums_and_the_examples_fit_the_files(any_export):
     files = {str(p.relative_to(folder)): p for p in folder.rglob("*") if p.is_file() and p.name != "SHA256SUMS"}
     assert lines == {name: file_hash(path) for name, path in files.items()}
     examples = json.loads((folder / "examples.json").read_text())
-    model, boards = saved.load(any_export), np.array([example["board"] for example in examples], np.int8)
+    model, boards = predict.load(folder, fast=False), np.array([example["board"] for example in examples], np.int8)
     outputs = model(boards)
     expected = {name: np.array([example[name] for example in examples], array.dtype) for name, array in outputs.items()}
-    assert comparison.largest_difference(expected, outputs) <= comparison.TOLERANCE
+    assert conversion.largest_difference(expected, outputs) <= conversion.TOLERANCE
     assert (boards[0].any(), boards[-1].all()) == (False, True)
     assert (examples[-1]["move"], sum(examples[-1]["policy"])) == (-1, 0)
     network = saved.predict_with(saved.load_core(any_export / "best.keras"))
-    boards = comparison.check_boards()
-    assert comparison.largest_difference(network(boards), model(boards)) <= comparison.TOLERANCE
+    boards = conversion.check_boards()
+    assert conversion.largest_difference(network(boards), model(boards)) <= conversion.TOLERANCE
 
 
 def test_the_card_says_what_the_model_is(exported):
@@ -71,7 +70,7 @@ def test_the_card_says_what_the_model_is(exported):
     for line in (
         f"# Connect 4 network `{exported.name}`",
         "Architecture `pillar`, 192,424 parameters. Written at commit",
-        f"| `model.onnx` | ONNX | {finding.size(exported / 'saved_model' / 'model.onnx')} |",
+        f"| `model.onnx` | ONNX | {card.size(exported / 'saved_model' / 'model.onnx')} |",
         '"learning.targets.value_target": "blend",',
         "`value` float32",
         "## Limitations",
@@ -110,14 +109,12 @@ def test_a_card_that_ships_has_the_figures_of_its_facts_and_the_sizes_of_its_fil
         assert optimal in line.partition(" are best, ")[0]
         assert outcome in line.partition(" are best, ")[2]
     for format in map(formats.FORMATS.get, FORMATS_SHIPPED[name]):
-        assert f"| {format.title} | {finding.size(folder / format.file)} | " in text
+        assert f"| {format.title} | {card.size(folder / format.file)} | " in text
 
 
 def test_the_card_is_a_template_over_the_facts(any_export):
     folder = any_export / "saved_model"
-    record = read_object(folder / FACTS)
-    assert card.write(record, folder) == (folder / "README.md").read_text()
-    assert record.items() >= asdict(Facts.read(folder)).items()
+    assert card.write(finding.facts(folder), folder) == (folder / "README.md").read_text()
 
 
 def test_the_card_shows_boards_on_which_the_network_is_wrong(any_export):
@@ -125,7 +122,7 @@ def test_the_card_shows_boards_on_which_the_network_is_wrong(any_export):
     *rows, plays, right = re.search("```text\n(.*?)\n```", limitations, re.DOTALL)[1].splitlines()
     graded = benchmark.read(half="dev", sets=["heldout"])
     scores = dict(zip(zip(graded.current.tolist(), graded.mask.tolist(), strict=True), graded.scores, strict=True))
-    model, width = saved.load(any_export), 19
+    model, width = predict.load(any_export, fast=False), 19
     for place in range(0, len(rows[0]), width):
         position = rules.parse_board("\n".join(row[place : place + width] for row in rows))
         outcomes = np.sign(scores[position.current, position.mask])
@@ -145,7 +142,7 @@ def card_of(results, value_head=False):
 def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
     monkeypatch.chdir(exported / "saved_model")
     programs = re.findall("```python\n(.*?)```", Path("README.md").read_text(), re.DOTALL)
-    (move,) = saved.load(exported)(np.zeros((1, 6, 7), np.int8))["move"]
+    (move,) = predict.load(exported, fast=False)(np.zeros((1, 6, 7), np.int8))["move"]
     assert len(programs) == 3
     for program in programs:
         assert len(program.strip().splitlines()) == 6
@@ -188,12 +185,8 @@ def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
     assert "unseen" not in text
 
 
-def test_the_card_counts_many_folders_and_names_the_commands_of_a_network_that_ships():
+def test_the_card_names_the_commands_and_the_data_of_a_network_that_ships():
     text = card_of(card.read_results(REFERENCE / "pillar"))
-    assert (
-        '"data": "24 folders, models/empty-board/iterations/0001/games to models/empty-board/iterations/0024/games",'
-        in text
-    )
     assert '"commands": "pipelines/reference.sh pillar"' in text
     assert not {"prepared", "out", "by_ply", "kind"} & set(re.findall(r'^ "(\w+)":', text, re.MULTILINE))
     assert '"data": [\n  "data/reference/labels-200"\n ],' in card_of(card.read_results(REFERENCE / "cnn-strong"))
@@ -239,11 +232,10 @@ def test_a_missing_extra_is_one_line_before_anything_is_written(exported, compla
 
 
 @pytest.fixture
-def older(tmp_path, monkeypatch):
-    """A folder with an older export; to write a SavedModel is left out."""
+def older(tmp_path):
+    """A folder with an older export."""
     (tmp_path / "saved_model").mkdir()
     (tmp_path / "saved_model" / publish.SUMS).write_text("0  export.json\n")
-    monkeypatch.setattr(saved, "write", lambda _core, folder: folder.mkdir())
     yield tmp_path
     assert (tmp_path / "saved_model" / publish.SUMS).exists(), "what was there stays"
     assert [p.name for p in tmp_path.iterdir()] == ["saved_model"]

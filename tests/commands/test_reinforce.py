@@ -16,7 +16,7 @@ from network_helpers import kill_once, same, small_command
 from distill import networks, reinforce
 from distill.common import run_folder
 from distill.exporters import publish
-from distill.networks import finding, saved
+from distill.networks import finding, predict, saved
 from distill.policy_gradient import run as policy_gradient
 from distill.training import checkpoint, history
 
@@ -46,7 +46,7 @@ def test_a_run_leaves_every_file_it_promises(run):
         assert 0 <= won["low"] <= won["mean"] <= won["high"] <= 1
         assert metrics[player]["games"] == 4
     board = np.zeros((6, 7), np.int8)
-    served = saved.load(run)(board)
+    served = predict.load(run, fast=False)(board)
     assert set(served) == {"logits", "policy", "move", "value"}
     expected = saved.predict_with(saved.load_core(run / finding.BEST))(board)
     np.testing.assert_allclose(served["policy"], expected["policy"], atol=1e-5)

@@ -19,7 +19,7 @@ from distill.game.rules import COLUMNS_FROM_CENTRE, is_own_mirror, mirror, parse
 from distill.games import reader, runs
 from distill.games.reader import RawRows
 from distill.mcts.uct import UctSettings
-from distill.players.search import Searched, SearchPlayer
+from distill.players.network import Searched, SearchPlayer
 
 SYMMETRIC = low("""
     . . . O . . .

@@ -24,7 +24,7 @@ from network_helpers import answering, tiny_network
 import distill
 from distill import networks
 from distill.common import UserError, file_hash, provenance
-from distill.exporters import comparison, conversion, formats, quantized
+from distill.exporters import conversion, formats, quantized
 from distill.networks import heads, saved
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
@@ -93,7 +93,7 @@ def test_every_network_can_be_exported_to_every_format(tmp_path, network, name, 
             conversion.convert(name, core, tmp_path / "model")
         return
     found = conversion.convert(name, core, tmp_path / "model")
-    assert found.losses if formats.FORMATS[name].int8 else found.difference <= comparison.TOLERANCE
+    assert found.losses if formats.FORMATS[name].int8 else found.difference <= conversion.TOLERANCE
     if name == "savedmodel":
         weights = (tmp_path / "model" / "variables" / "variables.data-00000-of-00001").stat().st_size
         assert weights < 1.1 * 4 * core.count_params(), "each is written once"
@@ -114,7 +114,7 @@ def test_a_format_from_outside_the_package_is_two_functions_and_a_line(tmp_path,
     needs = ("keras", "tensorflow")
     mine = formats.Format(file="model.keras", title="Keras", write=write_keras, load=load_keras, needs=needs)
     formats.register("keras", mine)
-    assert conversion.convert("keras", core, tmp_path / "model.keras").difference <= comparison.TOLERANCE
+    assert conversion.convert("keras", core, tmp_path / "model.keras").difference <= conversion.TOLERANCE
     with pytest.raises(ValueError, match="must be a new name"):
         formats.register("keras", mine)
     formats.FORMATS["keras"] = dataclasses.replace(mine, needs=())
@@ -132,15 +132,15 @@ def test_each_network_ships_in_the_formats_that_the_documents_name():
 @pytest.mark.parametrize(("network", "name"), shipping("onnx", "litert"))
 def test_a_file_that_ships_answers_any_number_of_boards_as_the_network(network, name):
     answer = formats.FORMATS[name].load(str(REFERENCE / network / "saved_model" / formats.FORMATS[name].file))
-    expected = saved.predict_with(saved.load_core(REFERENCE / network / "best.keras"))(comparison.check_boards())
+    expected = saved.predict_with(saved.load_core(REFERENCE / network / "best.keras"))(conversion.check_boards())
     for number in (1, 3, 256):
-        boards = comparison.check_boards()[-number:]
+        boards = conversion.check_boards()[-number:]
         found = answer(boards)
         assert {key: array.dtype for key, array in found.items()} == {
             key: np.int32 if key == "move" else np.float32 for key in expected
         }
         last = {key: array[-number:] for key, array in expected.items()}
-        assert comparison.largest_difference(last, found) <= comparison.TOLERANCE
+        assert conversion.largest_difference(last, found) <= conversion.TOLERANCE
         full = boards[:, 0] != 0
         assert (found["logits"][full] == np.float32(heads.FULL_COLUMN_LOGIT)).all()
         assert (found["policy"][full] == 0).all()
@@ -197,10 +197,10 @@ def test_a_file_that_cannot_be_loaded_is_refused(tmp_path, core, monkeypatch, na
 
 def test_a_file_of_another_network_is_refused(tmp_path, monkeypatch):
     core = saved.load_core(MODEL.parent / "best.keras")
-    expected = saved.predict_with(core)(comparison.check_boards())
+    expected = saved.predict_with(core)(conversion.check_boards())
     writing(monkeypatch, "onnx", lambda _core, file: file.write_bytes((MODEL / "model.onnx").read_bytes()))
     other = {**expected, "policy": expected["policy"] + np.float32(2e-5)}
-    error = refused(tmp_path, core, expected=other)
+    error = refused(tmp_path, core, predict=lambda _boards: other)
     assert "ONNX: the written file differs from the network (policy by 2." in error
 
 
@@ -258,7 +258,7 @@ def changed(name: str, place: tuple[int, ...], by: float) -> dict[str, np.ndarra
     ],
 )
 def test_a_rounding_error_is_accepted(name, place, by):
-    assert comparison.largest_difference(outputs(), changed(name, place, by)) <= comparison.TOLERANCE
+    assert conversion.largest_difference(outputs(), changed(name, place, by)) <= conversion.TOLERANCE
 
 
 @pytest.mark.parametrize(
@@ -275,14 +275,14 @@ def test_a_rounding_error_is_accepted(name, place, by):
 )
 def test_a_larger_difference_is_refused(name, place, by):
     found = changed(name, place, by)
-    assert comparison.differences(outputs(), outputs()) == {"logits": 0, "move": 0, "policy": 0, "value": 0}
-    assert not comparison.largest_difference(outputs(), found) <= comparison.TOLERANCE
-    assert comparison.largest_difference(outputs(), outputs() | {name: found[name][..., None]}) == np.inf, "its shape"
-    assert comparison.largest_difference(outputs(), {key: found[key] for key in found if key != name}) == np.inf
-    wrong = {output for output, difference in comparison.differences(outputs(), found).items() if difference != 0}
+    assert conversion.differences(outputs(), outputs()) == {"logits": 0, "move": 0, "policy": 0, "value": 0}
+    assert not conversion.largest_difference(outputs(), found) <= conversion.TOLERANCE
+    assert conversion.largest_difference(outputs(), outputs() | {name: found[name][..., None]}) == np.inf, "its shape"
+    assert conversion.largest_difference(outputs(), {key: found[key] for key in found if key != name}) == np.inf
+    wrong = {output for output, difference in conversion.differences(outputs(), found).items() if difference != 0}
     assert name in wrong <= {name, "move"}  # a NaN logit has no best column either
     with pytest.raises(UserError, match=f"A: the written file differs from the network .*{name}"):
-        comparison.check("A", outputs(), found)
+        conversion.check("A", outputs(), found)
 
 
 def test_a_move_is_the_best_of_its_own_logits_and_may_differ_by_their_rounding_only():
@@ -292,7 +292,7 @@ def test_a_move_is_the_best_of_its_own_logits_and_may_differ_by_their_rounding_o
     rounded[1, 1] += 4e-6
 
     def difference(logits: np.ndarray, *moves: int) -> float:
-        return comparison.largest_difference(expected, {"logits": logits, "move": np.array(moves)})
+        return conversion.largest_difference(expected, {"logits": logits, "move": np.array(moves)})
 
     assert difference(logits, 1, 2, -1) == 0
     assert difference(rounded, 1, 1, -1) == pytest.approx(4e-6 / 3)

@@ -20,7 +20,7 @@ from network_helpers import with_random_weights
 
 from distill import networks
 from distill.common import UserError
-from distill.exporters import comparison, formats, submission
+from distill.exporters import conversion, formats, submission
 from distill.game import encoding, rules
 from distill.networks import saved
 
@@ -60,12 +60,12 @@ def observed(position, mark):
 
 @pytest.mark.parametrize("name", ["pillar", "cnn", "transformer"])
 def test_it_plays_the_moves_of_the_network(tmp_path, name):
-    core, boards = saved.load_core(REFERENCE / name / "best.keras"), comparison.check_boards()
+    core, boards = saved.load_core(REFERENCE / name / "best.keras"), conversion.check_boards()
     expected, outputs = saved.predict_with(core)(boards), write(core, tmp_path / "submission.py")["predict"](boards)
     for row in np.flatnonzero(outputs["move"] != expected["move"]):  # rounding chooses between mirror images
         assert (boards[row] == boards[row, :, ::-1]).all()
         assert outputs["move"][row] == 6 - expected["move"][row]
-    assert comparison.largest_difference(expected, outputs) <= comparison.TOLERANCE
+    assert conversion.largest_difference(expected, outputs) <= conversion.TOLERANCE
     assert (tmp_path / "submission.py").stat().st_size < 1_000_000
 
 
@@ -79,9 +79,9 @@ SIZES = {
 @pytest.mark.parametrize("arch", SIZES)
 def test_other_sizes_are_read_from_the_weights(tmp_path, arch):
     core = with_random_weights(networks.build(arch, value_head=True, **SIZES[arch]))
-    boards = comparison.check_boards()
+    boards = conversion.check_boards()
     outputs = write(core, tmp_path / "submission.py")["predict"](boards)
-    assert comparison.largest_difference(saved.predict_with(core)(boards), outputs) <= comparison.TOLERANCE
+    assert conversion.largest_difference(saved.predict_with(core)(boards), outputs) <= conversion.TOLERANCE
 
 
 def test_kaggle_calls_the_agent_which_plays_from_either_seat(pillar):

@@ -68,22 +68,6 @@ def test_it_plays_on_after_the_host_has_gone(browser, site):
     page.close()
 
 
-def test_files_come_from_the_network_where_the_cache_fails(browser, site, tmp_path):
-    folder = tmp_path / "site"
-    shutil.copytree(site, folder, ignore=shutil.ignore_patterns(".lock"))
-    worker = folder / "sw.js"
-    refused = "CacheStorage.prototype.match = () => Promise.reject(new Error('refused'));\n"
-    worker.write_text(worker.read_text() + refused)
-    page = browser.new_page()
-    page.set_default_timeout(1000 * pages.PATIENCE)
-    with pages.hosted(folder) as address:
-        for _ in range(2):  # the second time under the worker
-            pages.visit(page, address)
-            page.evaluate(KEPT)
-        assert page.evaluate("navigator.serviceWorker.controller !== null")
-    page.close()
-
-
 def test_a_newer_site_takes_the_place_of_the_older_one(browser, site, tmp_path):
     folder = tmp_path / "below" / "site"
     shutil.copytree(site, folder, ignore=shutil.ignore_patterns(".lock"))

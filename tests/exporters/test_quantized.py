@@ -19,8 +19,8 @@ from network_helpers import tiny_network
 from distill.common import UserError
 from distill.datasets.benchmark import HEADLINES, GradedBoards
 from distill.evaluation import grading
-from distill.exporters import comparison, conversion, formats, quantized
-from distill.networks import heads, pretrained, saved
+from distill.exporters import conversion, formats, quantized
+from distill.networks import heads, predict, saved
 from distill.players.player import Choices
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
@@ -36,7 +36,7 @@ def file_of(network: str, name: str) -> Path:
 
 @pytest.mark.parametrize(("network", "name"), shipping(*IN_8_BITS))
 def test_a_file_that_ships_keeps_the_contract(network, name):
-    file, boards = file_of(network, name), comparison.check_boards()
+    file, boards = file_of(network, name), conversion.check_boards()
     core = saved.load_core(REFERENCE / network / "best.keras")
     floating = file_of(network, name.removesuffix("-int8"))
     whole = floating.stat().st_size if floating.exists() else 4 * core.count_params()
@@ -46,7 +46,7 @@ def test_a_file_that_ships_keeps_the_contract(network, name):
     assert {key: (array.dtype, array.shape) for key, array in found.items()} == {
         key: (array.dtype, array.shape) for key, array in expected.items()
     }
-    assert comparison.contradictions(found, boards[:, 0] != 0) == []
+    assert conversion.contradictions(found, boards[:, 0] != 0) == []
     assert found["move"][-1] == -1
     assert 0 < np.abs(found["policy"] - expected["policy"]).max() < 0.5
     for alone in (boards[:1], boards[100:101]):
@@ -60,7 +60,7 @@ def graded(network: str) -> tuple[GradedBoards, np.ndarray, np.ndarray]:
     _, boards = quantized.graded_boards()
     boards = boards[np.arange(0, len(boards), 16)]
     both = quantized.with_mirrors(boards)
-    return boards, both, pretrained.load(REFERENCE / network)(both)["move"]
+    return boards, both, predict.load(REFERENCE / network)(both)["move"]
 
 
 @pytest.mark.parametrize(("network", "name"), shipping(*IN_8_BITS))
@@ -119,10 +119,10 @@ def outputs() -> dict[str, np.ndarray]:
 )
 def test_outputs_that_contradict_each_other_are_detected(name, place, wrong):
     full = outputs()["logits"] == heads.FULL_COLUMN_LOGIT
-    assert comparison.contradictions(outputs(), full) == []
+    assert conversion.contradictions(outputs(), full) == []
     found = outputs()
     found[name][place] = wrong
-    assert name in comparison.contradictions(found, full)
+    assert name in conversion.contradictions(found, full)
 
 
 def test_losses_are_differences_of_the_graders_grades():

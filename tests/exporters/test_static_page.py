@@ -18,9 +18,9 @@ from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED, bits, unfinished_games
 
 import distill
 from distill.common import UserError, file_hash, provenance
-from distill.exporters import comparison, conversion, formats, static_page
+from distill.exporters import conversion, formats, static_page
 from distill.game import rules
-from distill.networks import pretrained, saved
+from distill.networks import predict, saved
 from distill.players import names
 from distill.players.player import seeds_for
 from tests import pages
@@ -47,7 +47,7 @@ def page(browser, address):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_browsers_answers_are_pythons(page, name):
-    boards = comparison.check_boards(64)
+    boards = conversion.check_boards(64)
     script = """async ([boards, name]) => {
       const { predict } = await import("./network.js");
       return predict(boards.map((board) => Int8Array.from(board)), name);
@@ -59,7 +59,7 @@ def test_the_browsers_answers_are_pythons(page, name):
         file = formats.FORMATS["onnx-int8"]
         expected = file.load(str(REFERENCE / name / "saved_model" / file.file))(boards)
     found = {output: np.array([answer[output] for answer in answers]) for output in expected}
-    assert comparison.largest_difference(expected, found) <= comparison.TOLERANCE
+    assert conversion.largest_difference(expected, found) <= conversion.TOLERANCE
 
 
 def test_every_network_is_offered_and_with_searches_where_it_has_a_value(page):
@@ -67,7 +67,7 @@ def test_every_network_is_offered_and_with_searches_where_it_has_a_value(page):
     offered = page.eval_on_selector_all("#player-1 optgroup option", "options => options.map((option) => option.value)")
     assert offered[: len(NAMES)] == NAMES
     guided = [name for name in offered if "@" in name]
-    valued = [name for name in NAMES if "value" in pretrained.load(REFERENCE / name)(np.zeros((1, 6, 7), np.int8))]
+    valued = [name for name in NAMES if "value" in predict.load(REFERENCE / name)(np.zeros((1, 6, 7), np.int8))]
     assert guided == [f"{name}@puct:{number}" for name in valued for number in (16, 50, 200, 800)]
     assert FIRST in valued
     script = """async () => {
@@ -99,25 +99,6 @@ def test_a_search_plays_pythons_moves(page):
     differences = np.array([each["value"] for each in found]) - expected.value
     assert np.median(abs(differences)) < 1e-4
     assert np.median(abs(np.array([each["policy"] for each in found]) - expected.policy)) < 1e-4
-
-
-@pytest.mark.parametrize(("player", "moves"), [("uct:100000000", ""), (f"{FIRST}@puct:2000", "1")])
-def test_an_aborted_search_ends_and_the_next_one_starts_at_once(page, player, moves):
-    message, move = page.evaluate(
-        """async ([player, moves]) => {
-          const { opinion } = await import("./network.js");
-          const request = new AbortController();
-          const search = opinion(player, moves, request.signal).catch((error) => error.message);
-          setTimeout(() => request.abort(), 50);
-          return [await search, (await opinion("uct:50", "")).move];
-        }""",
-        [player, moves],
-    )
-    assert message == "The search was called off."
-    assert move in range(7)
-    script = "async (moves) => (await import('./network.js')).opinion('uct:1000', moves)"
-    for moves in ("414243", "1414142", "7172736"):  # to win, and to block
-        assert page.evaluate(script, moves)["move"] == 3
 
 
 def test_a_network_that_cannot_be_loaded_and_a_player_whom_the_page_does_not_have_are_named(browser, address):

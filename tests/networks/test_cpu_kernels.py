@@ -14,8 +14,7 @@ from distill import networks
 from distill.common import UserError
 from distill.common.settings import build
 from distill.networks import cpu_kernels, heads
-from distill.networks.copies import copy_weights
-from distill.networks.cpu_kernels.fast_copy import fast_copy
+from distill.networks.copies import copy_weights, fast_copy
 from distill.training import step
 from distill.training.recipe import Recipe
 

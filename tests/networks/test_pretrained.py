@@ -1,4 +1,4 @@
-"""Networks loaded by the fastest runtime (`networks/pretrained.py`, `load_pretrained`). Properties:
+"""Networks loaded by the fastest runtime (`networks/predict.py`, `load_pretrained`). Properties:
 
 - with an ONNX file TensorFlow is not loaded; without ONNX Runtime, the SavedModel is used;
 - what is no board is refused; the conversions that docs/networks.md shows lead to the board;
@@ -6,7 +6,6 @@
 - a model hub's folder of links is a network, too; a damaged file and an unknown name are one line.
 """
 
-import importlib.util
 import json
 import os
 import re
@@ -25,14 +24,14 @@ from network_helpers import played_boards
 import distill
 from distill.common import UserError, file_hash
 from distill.game import encoding, rules
-from distill.networks import pretrained, saved
+from distill.networks import finding, predict
 
 
 @pytest.mark.parametrize("onnx_runtime", [True, False])
 def test_what_is_no_board_is_refused_and_what_the_examples_hold_is_not(onnx_runtime, monkeypatch):
     if not onnx_runtime:
-        monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda _: None)
-    assert bool(pretrained.onnx_to_run(REFERENCE / "cnn")) == onnx_runtime
+        monkeypatch.setattr(finding.importlib.util, "find_spec", lambda _: None)
+    assert (finding.evaluated_in(REFERENCE / "cnn").suffix == ".onnx") == onnx_runtime
     network = distill.load_pretrained(str(REFERENCE / "cnn"))
     for wrong, line in ((np.full((6, 7), 2), "boards hold 2; "), (np.zeros((7, 6)), r"shape \(7, 6\)")):
         with pytest.raises(ValueError, match=line):
@@ -79,7 +78,7 @@ def test_it_answers_without_tensorflow_in_forked_and_in_spawned_processes_and_gu
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_tensorflow_in_a_forked_process_is_an_error_instead_of_a_hang(monkeypatch):
-    monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(finding.importlib.util, "find_spec", lambda _: None)
     network = distill.load_pretrained("cnn")
     network(np.zeros((6, 7)))
     reading, writing = os.pipe()
@@ -125,27 +124,26 @@ def test_a_model_hubs_folder_of_links_is_loaded_and_left_as_it_is(tmp_path):
             place.parent.mkdir(parents=True, exist_ok=True)
             place.symlink_to(os.path.relpath(blob, place.parent))
     before, boards = state(tmp_path), played_boards(20)
-    expected = pretrained.load(REFERENCE / "cnn")(boards)["logits"]
+    expected = predict.load(REFERENCE / "cnn")(boards)["logits"]
     for path in (snapshot, snapshot / "model.onnx"):
-        assert pretrained.onnx_to_run(path)
+        assert finding.evaluated_in(path).suffix == ".onnx"
         np.testing.assert_array_equal(distill.load_pretrained(path)(boards)["logits"], expected)
-    np.testing.assert_allclose(saved.load(snapshot)(boards)["logits"], expected, atol=1e-3)
+    np.testing.assert_allclose(predict.load(snapshot, fast=False)(boards)["logits"], expected, atol=1e-3)
     assert state(tmp_path) == before
 
 
 def test_a_file_that_cannot_be_loaded_is_one_line(tmp_path, monkeypatch):
-    file = tmp_path / pretrained.ONNX
+    file = tmp_path / "saved_model" / "model.onnx"
     file.parent.mkdir()
-    file.write_bytes((REFERENCE / "cnn" / pretrained.ONNX).read_bytes()[:-1000])
+    file.write_bytes((REFERENCE / "cnn" / "saved_model" / "model.onnx").read_bytes()[:-1000])
     with pytest.raises(UserError, match=r"model\.onnx: not a readable ONNX model") as caught:
-        pretrained.load(tmp_path)
+        predict.load(tmp_path)
     assert "\n" not in str(caught.value)
-    find = importlib.util.find_spec
     with monkeypatch.context() as patch:
-        patch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else find(name))
+        patch.setitem(sys.modules, "onnxruntime", None)
         with pytest.raises(UserError, match=r"model\.onnx: needs ONNX Runtime; to install"):
-            pretrained.load(file)
+            predict.load(file)
     for name in ("model.tflite", "model"):
         (tmp_path / name).write_bytes(b"TFL3")
-        with pytest.raises(UserError, match=rf"{name}: not a \.keras or \.onnx file; name one, or the folder of an"):
+        with pytest.raises(UserError, match=rf"{name}: not a \.keras file"):
             distill.load_pretrained(tmp_path / name)

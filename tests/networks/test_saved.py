@@ -16,8 +16,8 @@ from network_helpers import played_boards, tiny_network, with_random_weights
 
 from distill import networks
 from distill.common import UserError
-from distill.exporters import card, publish
-from distill.networks import heads, predict, pretrained, saved
+from distill.exporters import card, formats, publish
+from distill.networks import heads, predict, saved
 from distill.networks.finding import BEST
 
 
@@ -33,14 +33,14 @@ def run_folder(core, tmp_path_factory):
     (folder / "new").mkdir()
     for place in (folder, folder / "new"):  # the second is not exported
         core.save(place / BEST)
-    saved.write(core, folder / "saved_model" / "1")
+    formats.write_saved_model(core, folder / "saved_model" / "1")
     return folder
 
 
 @pytest.mark.parametrize("place", ["best.keras", "saved_model/1", "saved_model", ".", "new"])
 def test_every_path_to_a_network_gives_its_outputs(core, run_folder, place):
     boards = played_boards(20)
-    expected, outputs = saved.predict_with(core)(boards), saved.load(run_folder / place)(boards)
+    expected, outputs = saved.predict_with(core)(boards), predict.load(run_folder / place, fast=False)(boards)
     assert {name: (a.shape, a.dtype) for name, a in outputs.items()} == {
         "logits": ((20, 7), np.float32),
         "policy": ((20, 7), np.float32),
@@ -67,17 +67,20 @@ def test_an_export_of_another_network_does_not_answer_for_a_run(core, run_folder
     boards, old, new = (played_boards(20), *(saved.predict_with(network) for network in (core, newer)))
     shutil.copy(run_folder / BEST, tmp_path)
     for expected in (old, new):
-        for load in (saved.load, pretrained.load):
-            np.testing.assert_allclose(load(tmp_path)(boards)["policy"], expected(boards)["policy"], atol=1e-5)
+        for fast in (False, True):
+            np.testing.assert_allclose(
+                predict.load(tmp_path, fast=fast)(boards)["policy"], expected(boards)["policy"], atol=1e-5
+            )
         newer.save(tmp_path / BEST)
     assert "is of another network than" in capsys.readouterr().err
-    np.testing.assert_allclose(saved.load(tmp_path / "saved_model")(boards)["policy"], old(boards)["policy"], atol=1e-5)
+    exported = predict.load(tmp_path / "saved_model", fast=False)
+    np.testing.assert_allclose(exported(boards)["policy"], old(boards)["policy"], atol=1e-5)
 
 
 @pytest.mark.parametrize("place", ["best.keras", "saved_model/1"])
 def test_any_number_of_boards_is_answered_as_one_by_one(run_folder, place, monkeypatch):
     monkeypatch.setattr(predict, "CHUNK", 4)
-    ask = saved.load(run_folder / place)
+    ask = predict.load(run_folder / place, fast=False)
     gc.collect()  # it keeps its model alive
     boards = played_boards(9)
     together = ask(boards)
@@ -91,8 +94,6 @@ def test_any_number_of_boards_is_answered_as_one_by_one(run_folder, place, monke
 
 
 def test_what_cannot_be_loaded_is_one_line(run_folder, tmp_path):
-    with pytest.raises(ValueError, match=r"\(3, 7, 6\)"):
-        saved.load(run_folder)(np.zeros((3, 7, 6), np.int8))
     whole = (run_folder / BEST).read_bytes()
     files = {"empty.keras": b"", "other.keras": b"PK\x03\x04 not a zip", "half.keras": whole[: len(whole) // 2]}
     wrong = {"nowhere": "no such", "model.h5": r"not a \.keras file", ".": "no model in this folder"}
@@ -101,12 +102,12 @@ def test_what_cannot_be_loaded_is_one_line(run_folder, tmp_path):
         (tmp_path / name).write_bytes(content)
     for name, line in (wrong | dict.fromkeys(files, "not a readable Keras model")).items():
         with pytest.raises(UserError, match=line) as caught:
-            saved.load(tmp_path / name)
+            predict.load(tmp_path / name, fast=False)
         assert str(tmp_path / name) in str(caught.value)
         assert "\n" not in str(caught.value)
     (tmp_path / "saved_model.pb").write_bytes(b"nonsense")
     with pytest.raises(UserError, match="not a readable SavedModel"):
-        saved.load(tmp_path)
+        predict.load(tmp_path, fast=False)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_a_network_that_returns_no_numbers_is_named(tmp_path, factor, line):
     core.set_weights([factor * np.sign(weight) for weight in core.get_weights()])
     core.save(tmp_path / "other.keras")
     with pytest.raises(UserError, match=rf"other\.keras: .*{line}"):
-        saved.load(tmp_path / "other.keras")(played_boards(2))
+        predict.load(tmp_path / "other.keras", fast=False)(played_boards(2))
 
 
 def test_a_model_of_another_program_is_refused(tmp_path):
@@ -130,8 +131,8 @@ def test_a_model_of_another_program_is_refused(tmp_path):
     heads.network("six", planes, logits, None).save(tmp_path / "six.keras")
     for name, complaint in (
         ("other.keras", r"other\.keras: not a network of distill"),
-        ("other", "not a model of distill"),
+        ("other", "not a readable SavedModel"),
         ("six.keras", r"six\.keras: not a network of distill .*'logits': \(6,\)"),
     ):
         with pytest.raises(UserError, match=complaint):
-            saved.load(tmp_path / name)
+            predict.load(tmp_path / name, fast=False)

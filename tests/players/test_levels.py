@@ -2,12 +2,10 @@
 
 - every level takes a win in one; threats are blocked as often as stated; what a trap is, and who sees it;
 - probabilities are of open columns, sum to 1 and turn with the board; a move is drawn from them by its seed;
-- Perfect keeps the best score; the terminal loads no TensorFlow for a level.
+- Perfect keeps the best score.
 """
 
 import importlib.util
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -140,13 +138,3 @@ def test_perfect_keeps_the_best_score_and_without_the_solver_is_a_search_by_the_
     assert (chances[scores < scores.max(1, keepdims=True)] == 0).all()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert levels.named("perfect").player == "reference/pillar@puct:800"
-
-
-def test_the_terminal_loads_no_tensorflow_for_a_level():
-    pytest.importorskip("onnxruntime", reason="TensorFlow is used without it")
-    code = "import sys; from distill import play; play.main(['club', '--first', 'machine']); " + (
-        "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, "Club played" in done.stdout) == (0, True), done.stderr

@@ -20,7 +20,7 @@ from distill.common import OutputError, UserError, plugins
 from distill.game import rules, tactics
 from distill.game.rules import EMPTY, Position, parse_board
 from distill.mcts.puct import PuctSettings
-from distill.players import levels, network, search
+from distill.players import levels, network
 from distill.players.names import identity, make
 from distill.players.player import Choices, as_player, checked_choices, seeds_for
 
@@ -88,7 +88,7 @@ def test_a_searchs_policy_is_its_share_of_visits_and_processes_give_the_moves_of
     assert (choices.policy[:, 3] == 0).all()
     assert (choices.policy.argmax(1) == choices.moves).all()
     assert np.allclose(choices.policy * 140, np.round(choices.policy * 140))
-    monkeypatch.setattr(search, "SHARED_SIMULATIONS", 1)
+    monkeypatch.setattr(network, "SHARED_SIMULATIONS", 1)
     one, two = (make("uct:30", workers=workers).choose(*repeated(EMPTY, 9)) for workers in (1, 2))
     assert (one.moves == two.moves).all()
     assert (one.policy == two.policy).all()

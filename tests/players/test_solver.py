@@ -11,7 +11,7 @@ from helpers import bits, random_positions
 from distill.common import UserError, provenance
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import EMPTY, Position, from_moves, is_over, is_won, legal_columns, mirror, next_position
-from distill.players.solver import Solver, score_boards
+from distill.players.solver import score_boards
 from experiments.boards.plies import moves_to_end
 
 pytest.importorskip("bitbully", reason="the solver is an optional extra")
@@ -78,6 +78,6 @@ def test_processes_give_the_scores_of_one():
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "bitbully", None)
     with pytest.raises(UserError) as caught:
-        Solver()
+        score_boards(*bits(EMPTY))
     assert provenance.install_line("solver") in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 import distill
 from distill.game import encoding, rules
-from distill.networks import saved
+from distill.networks import predict
 from distill.web import api, guard
 from distill.web.opponents import Opponents
 from tests.api_helpers import FULL_LEFT, URL, ask, board_of, gather, refusal
@@ -37,7 +37,7 @@ def test_moves_and_a_board_get_the_same_answer(client, player):
 
 def test_a_network_answers_what_its_saved_model_says(client, models):
     reply = ask(client, player="small", moves=FULL_LEFT).json()
-    expected = saved.load(models / "small")(np.array(board_of(FULL_LEFT), np.int8))
+    expected = predict.load(models / "small", fast=False)(np.array(board_of(FULL_LEFT), np.int8))
     np.testing.assert_allclose(reply["policy"], expected["policy"], atol=1e-5)
     assert reply["policy"][0] == 0
     assert reply["move"] == expected["move"]

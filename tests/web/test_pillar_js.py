@@ -10,7 +10,7 @@ import pytest
 from network_helpers import with_random_weights
 
 from distill import networks
-from distill.exporters import comparison, static_page
+from distill.exporters import conversion, static_page
 from distill.networks import saved
 from tests import pages
 
@@ -29,13 +29,13 @@ def test_its_outputs_are_those_of_keras(browser, tmp_path, arch):
     for name in ("kernel", "pillar", "rules"):
         shutil.copy(static_page.PAGE / f"{name}.js", tmp_path)
     (tmp_path / "weights.f32").write_bytes(static_page.weights(core))
-    boards = comparison.check_boards(64)
+    boards = conversion.check_boards(64)
     with pages.hosted(tmp_path) as address:
         page = browser.new_page()
         page.goto(f"{address}rules.js")
         answers, again = page.evaluate(OUTPUTS, boards.reshape(len(boards), -1).tolist())
     expected = saved.predict_with(core)(boards)
     found = {output: np.array([answer[output] for answer in answers]) for output in expected}
-    assert comparison.largest_difference(expected, found) <= comparison.TOLERANCE
+    assert conversion.largest_difference(expected, found) <= conversion.TOLERANCE
     assert (boards[:, 0] != 0).any()
     assert again == answers

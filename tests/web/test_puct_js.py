@@ -11,7 +11,7 @@ from distill.datasets import benchmark
 from distill.exporters import static_page
 from distill.game import encoding
 from distill.mcts import puct
-from distill.networks import pretrained
+from distill.networks import predict
 from tests import pages
 
 SEARCH = """async ([boards, simulations, answers]) => {
@@ -43,7 +43,7 @@ class Recorded:
     """The shipped network, asked once a position: what it said stays, by the board as the page's searches name it."""
 
     def __init__(self):
-        self.predict = pretrained.load(REFERENCE / "pillar")
+        self.predict = predict.load(REFERENCE / "pillar")
         self.answers = {}
 
     def __call__(self, current, mask):

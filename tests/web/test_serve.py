@@ -3,7 +3,6 @@
 - SIGTERM stops it within seconds, whatever is open: half-sent requests, queued and running searches, the solver's
   process, of which no semaphores are left (`pages.listening`: Ctrl-C);
 - several people review at once, and none of them is refused;
-- what a client that has gone was waiting for is not computed, by searches or by networks;
 - a taken port, a folder without networks and missing packages are told in one line;
 - the examples of docs/website.md work, and a page of another host may use the API where that was said;
 - it prints where it listens, over IPv4 and IPv6, and answers under other names only where that was said.
@@ -16,9 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -31,8 +28,6 @@ from starlette.testclient import TestClient
 from distill import serve
 from distill.common import provenance
 from distill.players import solver
-from distill.web import api, opponents
-from distill.web.opponents import Opponents
 from tests import pages
 from tests.api_helpers import URL
 from tests.pages import PATIENCE
@@ -40,33 +35,6 @@ from tests.pages import PATIENCE
 STOPS_WITHIN = 60
 """Seconds, for a machine with much else to do: the running search of a million simulations is finished first."""
 GAME = "54712566226127126621574377157631535333"
-
-
-class Started:
-    """A server in a thread of this process."""
-
-    def __init__(self, opponents: Opponents) -> None:
-        self.opponents = opponents
-        self.server = serve._server(api.application(opponents))
-        self.listener = serve._listen("127.0.0.1", 0)
-        self.address = self.listener.getsockname()
-        self._thread = threading.Thread(target=self.server.run, args=[[self.listener]])
-        self._thread.start()
-
-    def stop(self) -> None:
-        self.server.should_exit = True
-        self._thread.join()
-
-
-@pytest.fixture
-def started(models, monkeypatch) -> Iterator[Started]:
-    async def nothing(_):
-        pass
-
-    monkeypatch.setattr(Opponents, "warm_up", nothing)  # seconds of work for nobody
-    found = Started(Opponents([models], 1000, workers=1))
-    yield found
-    found.stop()
 
 
 def request(player: str, moves: str = "4", path: str = "move", length: int | None = None) -> bytes:
@@ -83,13 +51,6 @@ def status(address: tuple[str, int], *question: str) -> int:
         return int(client.makefile("rb").readline().split()[1])
 
 
-def eventually(condition) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_four_people_review_at_once_twenty_times_and_none_is_refused(server):
     url = urlsplit(server)
     players = ["solver" if solver.is_installed() else "pillar@puct:20", "pillar@puct:5", "pillar", "uct:20"]
@@ -97,33 +58,6 @@ def test_four_people_review_at_once_twenty_times_and_none_is_refused(server):
         for number in range(20):
             asked = [(url.hostname, url.port)] * 4, [players[number % 4]] * 4, [GAME] * 4, ["game"] * 4
             assert list(people.map(status, *asked)) == [200] * 4
-
-
-@pytest.mark.parametrize("player", ["uct:10", "small"])
-def test_what_a_client_that_has_gone_was_waiting_for_is_not_computed(started, monkeypatch, player):
-    assert status(started.address, player) == 200
-    found, release, computed = started.opponents, threading.Event(), []
-    queue = found._searches if player == "uct:10" else found._networks
-    choose = opponents._choose
-    monkeypatch.setattr(opponents, "_choose", lambda who, asked: [computed.append(len(asked)), choose(who, asked)][1])
-    blocked = [socket.create_connection(started.address) for _ in range(5)]
-    queue._executor.submit(release.wait)  # its only thread
-    try:
-        with socket.create_connection(started.address) as first:
-            first.sendall(request(player))
-            eventually(lambda: queue._inside == 1)
-            for client in blocked:
-                client.sendall(request(player, path="game", moves=GAME))
-            eventually(lambda: queue._inside == 6)
-            for client in blocked:
-                client.close()
-            eventually(lambda: queue._inside == 1)
-            release.set()
-            assert first.recv(12) == b"HTTP/1.1 200"
-    finally:
-        release.set()
-    assert status(started.address, player) == 200
-    assert computed == [1, 1]
 
 
 def test_the_examples_of_the_documentation_work_and_it_stops_within_seconds_whatever_is_open(tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 
 from keras import layers, ops
 
-from distill.networks.precision import Precision, dtype_policy
+from distill.networks.backend import Precision, dtype_policy
 
 
 class FusedBatchNorm(layers.BatchNormalization):

@@ -18,7 +18,7 @@ from keras import activations, layers, ops
 from numpy.typing import NDArray
 
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.networks.precision import Precision, dtype_policy
+from distill.networks.backend import Precision, dtype_policy
 
 
 class SeparableConvolution(layers.Layer):

@@ -4,7 +4,7 @@ Replaces: `Conv2D` and `MirrorConv` with 3 × 3 kernels, padding "same" and at l
 products instead of 378. Features lie cells first, (T, B, C).
 Gains: training steps in float32 1.97 times as fast for `pillar-plain`, 1.89 for `pillar`, 1.87 for `resnet`, 1.49 for
 `mk4`; a search's evaluations 1.5 to 1.8 times. `PreparedConv` alone makes evaluations 1.28 times as fast,
-`WholeBoardLines` 1.4 times for `pillar`.
+`WholeBoardLines`, which replaces `Lines`, 1.4 times for `pillar`.
 Costs: two decimal digits of float32 precision. So it is for float32 alone, and for a CPU alone: accelerators round the
 factors.
 Switch: "whole_board".
@@ -17,14 +17,13 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
 from keras import activations, layers, ops
 from numpy.typing import NDArray
 
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.networks import pillar
-from distill.networks.precision import Precision
+from distill.networks.backend import Precision
 
 LEAST_CHANNELS = 16
 """Channels in from which the kernel gains."""
@@ -49,24 +48,14 @@ class WholeBoardConv(layers.Layer):
             self.bias = self.add_weight(name="bias", shape=(self.filters,), initializer="zeros")
 
     def call(self, x: Any) -> Any:
-        kernels, biases = self.prepared(x.shape[-1])
-        return self.activation(whole_board(x, kernels) + biases)
-
-    def prepared(self, channels: int) -> tuple[Any, Any]:
-        """Kernels at the points, (72, C, F), and biases, (F,)."""
-        return _at_points(self.kernel), self.bias if self.use_bias else ops.zeros(self.filters)
+        return self.activation(whole_board(x, *at_points(self, x.shape[-1])))
 
 
 class WholeBoardMirrorConv(pillar.MirrorConv):
     """`MirrorConv` with 3 × 3 kernels and padding "same": (T, B, C) → (T, B, 2F)."""
 
     def call(self, x: Any) -> Any:
-        kernels, biases = self.prepared(x.shape[-1])
-        return whole_board(x, kernels) + biases
-
-    def prepared(self, channels: int) -> tuple[Any, Any]:
-        """As `WholeBoardConv.prepared`, for both orientations."""
-        return _at_points(self.kernels(channels)), self.biases()
+        return whole_board(x, *at_points(self, x.shape[-1]))
 
 
 # Layers, because bare operations take names such as "reshape", which a layer of a user's network may have.
@@ -84,24 +73,6 @@ class BoardsFirst(layers.Layer):
         return ops.reshape(ops.transpose(x, (1, 0, 2)), (-1, ROWS, COLUMNS, x.shape[-1]))
 
 
-def replacement(layer: layers.Layer, precision: Precision) -> layers.Layer | None:
-    """The kernel that computes a convolution; None where there is none."""
-    if precision != "float32" or type(layer) not in (layers.Conv2D, pillar.MirrorConv):
-        return None
-    shape, steps = layer.input.shape, {*getattr(layer, "strides", ()), *getattr(layer, "dilation_rate", ())}
-    if (layer.kernel_size, layer.padding, shape[1:3]) != ((3, 3), "same", (ROWS, COLUMNS)) or steps - {1}:
-        return None
-    if shape[-1] < LEAST_CHANNELS or getattr(layer, "groups", 1) > 1:
-        return None
-    if isinstance(layer, pillar.MirrorConv):
-        return WholeBoardMirrorConv.from_config(layer.get_config())
-    return WholeBoardConv(layer.filters, layer.use_bias, layer.activation, name=layer.name)
-
-
-CONVOLUTIONS = (WholeBoardConv, WholeBoardMirrorConv)
-"""Kernels that take and give (T, B, C)."""
-
-
 class PreparedConv(layers.Layer):
     """Either convolution with its kernels at the points already: for inference alone."""
 
@@ -114,11 +85,11 @@ class PreparedConv(layers.Layer):
         self.bias = self.add_weight(name="bias", shape=(self.width,))
 
     def call(self, x: Any) -> Any:
-        return self.activation(whole_board(x, self.kernel) + self.bias)
+        return self.activation(whole_board(x, self.kernel, self.bias))
 
 
 class WholeBoardLines(pillar.Lines):
-    """`Lines` by one matrix product: for inference alone, because training steps hardly gain."""
+    """`Lines` by one matrix product of small integers, with the same result; training steps hardly gain."""
 
     def stones_on_lines(self, planes: Any) -> Any:
         around = np.pad(pillar.line_kernels(), [(3, 3), (3, 3), (0, 0), (0, 0)])
@@ -128,32 +99,38 @@ class WholeBoardLines(pillar.Lines):
         return ops.reshape(sums, (-1, ROWS, COLUMNS, 2 * pillar.LINES))
 
 
-def for_inference(fast: keras.Model) -> keras.Model:
-    """A copy of a network with `PreparedConv` in place of the convolutions; `prepare` sets its weights."""
-
-    def copied(layer: Any) -> Any:
-        if type(layer) is pillar.Lines:
-            return WholeBoardLines.from_config(layer.get_config())
-        if isinstance(layer, CONVOLUTIONS):
-            return PreparedConv(layer.output.shape[-1], getattr(layer, "activation", None), name=layer.name)
-        return layer.__class__.from_config(layer.get_config() | {"name": layer.name})
-
-    return keras.models.clone_model(fast, clone_function=copied)
-
-
-def prepare(fast: keras.Model, prepared: keras.Model) -> None:
-    """Set the weights of a `for_inference` copy to those of its network."""
-    for layer in fast.layers:
-        # Layers keep their names in the copy.
-        target = prepared.get_layer(layer.name)
-        if isinstance(target, PreparedConv):
-            target.set_weights([ops.convert_to_numpy(weight) for weight in layer.prepared(layer.input.shape[-1])])
-        else:
-            target.set_weights(layer.get_weights())
+def replacement(layer: layers.Layer, precision: Precision) -> layers.Layer | None:
+    """The kernel that computes a layer; None where there is none."""
+    if precision != "float32" or type(layer) not in (layers.Conv2D, pillar.MirrorConv, pillar.Lines):
+        return None
+    if isinstance(layer, pillar.Lines):
+        return WholeBoardLines.from_config(layer.get_config())
+    shape, steps = layer.input.shape, {*getattr(layer, "strides", ()), *getattr(layer, "dilation_rate", ())}
+    if (layer.kernel_size, layer.padding, shape[1:3]) != ((3, 3), "same", (ROWS, COLUMNS)) or steps - {1}:
+        return None
+    if shape[-1] < LEAST_CHANNELS or getattr(layer, "groups", 1) > 1:
+        return None
+    if isinstance(layer, pillar.MirrorConv):
+        return WholeBoardMirrorConv.from_config(layer.get_config())
+    return WholeBoardConv(layer.filters, layer.use_bias, layer.activation, name=layer.name)
 
 
-def whole_board(x: Any, kernels: Any) -> Any:
-    """(T, B, C) and kernels at the points, (72, C, F), → (T, B, F).
+CONVOLUTIONS = (WholeBoardConv, WholeBoardMirrorConv, PreparedConv)
+"""Kernels that take and give (T, B, C)."""
+
+
+def at_points(layer: Any, channels: int) -> tuple[Any, Any]:
+    """Kernels at the points, (72, C, F), and biases, (F,), of a convolution of any kind, of both orientations."""
+    if isinstance(layer, pillar.MirrorConv):
+        kernels, biases = layer.kernels(channels), layer.biases()
+    else:
+        kernels, biases = layer.kernel, layer.bias if layer.use_bias else ops.zeros(layer.filters)
+    values = _along(_line(ROWS).kernel, _line(COLUMNS).kernel, kernels)
+    return ops.reshape(values, (POINTS_OF_BOARD, *kernels.shape[2:])), biases
+
+
+def whole_board(x: Any, kernels: Any, biases: Any) -> Any:
+    """(T, B, C), kernels at the points, (72, C, F), and biases, (F,), → (T, B, F).
 
     A row of n cells and a kernel's three weights are polynomials. The convolution is the inner n of the n + 2
     coefficients of their product, which follow from its values at n + 2 points, where the values of the two are
@@ -164,13 +141,7 @@ def whole_board(x: Any, kernels: Any) -> Any:
     rows, columns = _line(ROWS), _line(COLUMNS)
     values = _along(rows.values, columns.values, x)
     products = ops.matmul(ops.reshape(values, (POINTS_OF_BOARD, -1, x.shape[-1])), kernels)
-    return ops.reshape(_along(rows.cells, columns.cells, products), (CELLS, -1, kernels.shape[-1]))
-
-
-def _at_points(kernels: Any) -> Any:
-    """(3, 3, C, F) → (72, C, F)."""
-    values = _along(_line(ROWS).kernel, _line(COLUMNS).kernel, kernels)
-    return ops.reshape(values, (POINTS_OF_BOARD, *kernels.shape[2:]))
+    return ops.reshape(_along(rows.cells, columns.cells, products), (CELLS, -1, kernels.shape[-1])) + biases
 
 
 def _along(rows: NDArray[np.float32], columns: NDArray[np.float32], x: Any) -> Any:
