@@ -29,8 +29,7 @@ def commands() -> dict[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     name, *words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    ends = arguments is None
-    return boundary.guarded(partial(_run, name, words, ends), f"distill {name}", words, ends_process=ends)
+    return boundary.guarded(partial(_run, name, words), f"distill {name}", words, ends_process=arguments is None)
 
 
 def start(command: str) -> NoReturn:
@@ -39,7 +38,7 @@ def start(command: str) -> NoReturn:
     raise SystemExit(main())
 
 
-def _run(name: str, words: list[str], ends_process: bool) -> int:
+def _run(name: str, words: list[str]) -> int:
     """Run one command."""
     if name in ("-h", "--help"):
         print(f"{(distill.__doc__ or '').splitlines()[0]}\n")
@@ -52,10 +51,7 @@ def _run(name: str, words: list[str], ends_process: bool) -> int:
     if name not in COMMANDS:
         print(f"distill: no command {name!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
-    module = importlib.import_module(f"distill.{name}")
-    if ends_process:
-        sys.argv[1:] = words
-    return int(module.main(None if ends_process else words))
+    return int(importlib.import_module(f"distill.{name}").main.call(words))
 
 
 if __name__ == "__main__":

@@ -40,16 +40,16 @@ class ArenaConfig(Settings):
         page="docs/players.md",
     )
     players: tuple[NameOrPath, ...] = Field((), title="PLAYER", description=f"at least two of: {names.NAMES}")
-    games: int = Field(200, ge=2, multiple_of=2, description="games of each pair, half of them from either side")
-    opening_plies: int = Field(
-        6,
-        ge=0,
-        le=20,
-        description="random stones before the players move (0–20); 0: all games start from the empty board",
-    )
-    workers: int = Field(cores(), ge=1, description="processes for searches and the solver")
-    seed: Seed = Field(0, description="seed of openings, searches and random moves")
-    out: Path | None = Field(None, description="folder for the record; default: none is written")
+    games: int = Field(200, ge=2, multiple_of=2)
+    """games of each pair, half of them from either side"""
+    opening_plies: int = Field(6, ge=0, le=20)
+    """random stones before the players move (0–20); 0: all games start from the empty board"""
+    workers: int = Field(cores(), ge=1)
+    """processes for searches and the solver"""
+    seed: Seed = 0
+    """seed of openings, searches and random moves"""
+    out: Path | None = None
+    """folder for the record; default: none is written"""
 
     @model_validator(mode="after")
     def _check_players(self) -> Self:

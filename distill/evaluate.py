@@ -49,18 +49,22 @@ class EvaluateConfig(Settings):
     players: tuple[NameOrPath, ...] = Field(
         (), title="PLAYER", description=f"{names.NAMES}; and folders of games, for top-1 accuracy"
     )
-    half: Half = Field("test", description="half of the benchmark: dev for choices, test for headlines")
-    sets: tuple[str, ...] = Field(
-        (), title="SET", description="sets of the benchmark, such as midgame heldout; default: all"
-    )
-    boards: int | None = Field(None, ge=1, description="largest number of boards per set; default: all")
-    benchmark: Path | None = Field(None, description="folder of graded boards; default: the shipped ones")
-    workers: int = Field(cores(), ge=1, description="processes for searches and the solver")
-    cluster: str | None = Field(
-        None, title="URL", description="Dask scheduler whose workers share long UCT searches: tcp://head:8786"
-    )
-    seed: Seed = Field(0, description="seed of samples, searches and random moves")
-    out: Path = Field(Path("models/evaluation"), description="folder for the record, report.md and the plot")
+    half: Half = "test"
+    """half of the benchmark: dev for choices, test for headlines"""
+    sets: tuple[str, ...] = Field((), title="SET")
+    """sets of the benchmark, such as midgame heldout; default: all"""
+    boards: int | None = Field(None, ge=1)
+    """largest number of boards per set; default: all"""
+    benchmark: Path | None = None
+    """folder of graded boards; default: the shipped ones"""
+    workers: int = Field(cores(), ge=1)
+    """processes for searches and the solver"""
+    cluster: str | None = Field(None, title="URL")
+    """Dask scheduler whose workers share long UCT searches: tcp://head:8786"""
+    seed: Seed = 0
+    """seed of samples, searches and random moves"""
+    out: Path = Path("models/evaluation")
+    """folder for the record, report.md and the plot"""
 
     @model_validator(mode="after")
     def _check_players(self) -> Self:

@@ -40,16 +40,17 @@ class ExportConfig(Settings):
         examples=("models/cnn --formats savedmodel litert onnx", "pillar cnn-strong --web site"),
         page="docs/networks.md",
     )
-    models: tuple[NameOrPath, ...] = Field(
-        (), title="MODEL", description="the networks: .keras files, folders of training runs, or names of networks"
-    )
+    models: tuple[NameOrPath, ...] = Field((), title="MODEL")
+    """the networks: .keras files, folders of training runs, or names of networks"""
     formats: tuple[str, ...] = Field(
         (SAVED_MODEL,),
         title="FORMAT",
         description=f"formats: {', '.join(FORMATS)}; the SavedModel is always written",
     )
-    out: Path | None = Field(None, description="folder that receives saved_model/; default: the network's own folder")
-    web: Path | None = Field(None, description="folder for a page that plays in the browser; nothing else is written")
+    out: Path | None = None
+    """folder that receives saved_model/; default: the network's own folder"""
+    web: Path | None = None
+    """folder for a page that plays in the browser; nothing else is written"""
 
     @field_validator("formats")
     @classmethod

@@ -37,13 +37,12 @@ class PlayConfig(Settings):
         page="docs/players.md",
     )
     player: NameOrPath = Field("pillar", title="PLAYER", description=f"the machine: {names.NAMES}")
-    first: Literal["human", "machine"] = Field("human", description="who has the first stone, X")
-    moves: str = Field(
-        "",
-        title="MOVES",
-        description="moves of a game to continue, such as 4453, '1. 4 4 2. 5 3', ddec, or a link to the page",
-    )
-    seed: Seed | None = Field(None, description="seed of the machine's random moves, to repeat a game; default: random")
+    first: Literal["human", "machine"] = "human"
+    """who has the first stone, X"""
+    moves: str = Field("", title="MOVES")
+    """moves of a game to continue, such as 4453, '1. 4 4 2. 5 3', ddec, or a link to the page"""
+    seed: Seed | None = None
+    """seed of the machine's random moves, to repeat a game; default: random"""
 
     @field_validator("player")
     @classmethod

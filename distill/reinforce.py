@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from distill import networks
-from distill.common import cli, run_folder
+from distill.common import cli
 from distill.common.settings import Preset, Presets, as_json, by_path, smoke
 from distill.networks import finding
 from distill.policy_gradient import RIVALS
@@ -91,10 +91,7 @@ def run(config: ReinforceConfig) -> str:
     networks.trust(config.arch.name)
     arch = _arch(config)
     out = config.out or Path("models") / _folder_name(arch)
-    identity.require_safe_init(config, out, FILES)
-    known = identity.identity(config, ("out", "restart"), **{"arch.name": arch})
-    settings = as_json(config.replace(restart=False))
-    with run_folder.opened(out, KIND, known, settings=settings, files=FILES, restart=config.restart) as folder:
+    with identity.opened(config, out, KIND, FILES, ("out", "restart"), **{"arch.name": arch}) as folder:
         if folder.result is not None:
             return identity.finished_line(out, _result(out, folder.result))
         networks.start_backend(aloud=True)

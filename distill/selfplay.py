@@ -28,7 +28,7 @@ import os
 from pathlib import Path
 
 from distill import networks
-from distill.alphazero import ends, games, grades, loop, run_files, workers
+from distill.alphazero import games, iterations, loop, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import cli, cores, executors, say
@@ -42,22 +42,15 @@ def run(config: SelfPlayConfig) -> str:
         return _only_play(config)
     networks.trust(config.arch.name)
     out, replay = config.out or Path("models/selfplay"), config.schedule.replay
-    repeated = ends.recorded(replay) if replay else []
     if config.is_timed:
         # Workers have the other cores. With a thread for each of those left, weights would depend on their number.
         os.environ[executors.THREADS] = "1"
     with run_files.opened(out, config) as folder:
-        initial = None
-        if folder.starts or not run_files.has_begun(out):  # what is wrong shows before anything is written
-            networks.start_backend(aloud=True)
-            from distill.training import step
-
-            initial = step.initial_network(config.arch, config.init, True, config.seed)
-        boards = grades.boards(config.arena.eval_boards)
+        repeated = iterations.recorded(replay, folder.identity) if replay else []
         # With a clock this process trains while others play.
         processes = config.machine.workers or (max(1, cores() - 1) if config.is_timed else 0)
         with workers.start(config, processes) as pool:  # before anything is deleted
-            return loop.run(config, folder, initial, boards, pool, repeated)
+            return loop.run(config, folder, pool, repeated)
 
 
 def _only_play(config: SelfPlayConfig) -> str:
@@ -74,7 +67,7 @@ def _only_play(config: SelfPlayConfig) -> str:
         with workers.start(config, processes) as pool:  # before anything is deleted
             where = f"on {config.machine.cluster}" if config.machine.cluster else f"in worker processes ({processes})"
             say(f"playing games {where}; each loads Keras first")
-            end = ends.Count(games=plan.games)
+            end = iterations.End(games=plan.games)
             played = games.finish(games.begin(pool, player, end, record, shows=True))
     return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
 

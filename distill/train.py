@@ -17,7 +17,6 @@ if __name__ == "__main__":
     start("train")
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -25,7 +24,7 @@ from pydantic import Field, model_validator
 
 from distill import networks
 from distill.common import DataError, UserError, cli, plugins, run_folder, say
-from distill.common.settings import CommandLine, NameOrPath, Preset, Presets, Settings, as_json, smoke
+from distill.common.settings import CommandLine, NameOrPath, Preset, Presets, Settings, smoke
 from distill.common.settings import build as build_config
 from distill.datasets import batching, preparation, validation
 from distill.games import schema
@@ -37,7 +36,6 @@ from distill.training.recipe import Recipe
 if TYPE_CHECKING:
     import keras
 
-    from distill.training.loop import Watch
     from distill.training.losses import Loss
 
 FILES = ("checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "tensorboard")
@@ -78,25 +76,24 @@ class TrainConfig(Settings):
         page="docs/train.md",
     )
     arch: networks.Architecture = Field(networks.Architecture(), title="NETWORK", description=networks.ARCH_HELP)
-    init: NameOrPath | None = Field(
-        None,
-        title="NETWORK",
-        description="initial network of the same arch: name, run folder or .keras file; default: random weights",
-    )
-    data: tuple[Path, ...] = Field(
-        (Path("data/games"),), min_length=1, description="folders of finished games, one per run"
-    )
-    prepared: Path = Field(
-        Path("data/prepared"), description="folder of prepared tables, created or updated when needed"
-    )
-    validation_fraction: float = Field(0.15, gt=0, lt=1, description="share of the games used for validation (0–1)")
-    exclude: tuple[NameOrPath, ...] = Field(("benchmark",), description="boards kept out of the tables, as for prepare")
-    out: Path | None = Field(None, description="output folder of the run; default: models/<arch>")
-    export: bool = Field(True, description="write the SavedModel and the model card, for use outside distill")
-    restart: bool = Field(False, description="delete the run in the output folder and start from scratch")
-    log: Literal["none", "tensorboard"] = Field(
-        "none", description="also write the history for TensorBoard, into the folder tensorboard of the run"
-    )
+    init: NameOrPath | None = Field(None, title="NETWORK")
+    """initial network of the same arch: name, run folder or .keras file; default: random weights"""
+    data: tuple[Path, ...] = Field((Path("data/games"),), min_length=1)
+    """folders of finished games, one per run"""
+    prepared: Path = Path("data/prepared")
+    """folder of prepared tables, created or updated when needed"""
+    validation_fraction: float = Field(0.15, gt=0, lt=1)
+    """share of the games used for validation (0–1)"""
+    exclude: tuple[NameOrPath, ...] = ("benchmark",)
+    """boards kept out of the tables, as for prepare"""
+    out: Path | None = None
+    """output folder of the run; default: models/<arch>"""
+    export: bool = True
+    """write the SavedModel and the model card, for use outside distill"""
+    restart: bool = False
+    """delete the run in the output folder and start from scratch"""
+    log: Literal["none", "tensorboard"] = "none"
+    """also write the history for TensorBoard, into the folder tensorboard of the run"""
     learning: Recipe = Recipe()
 
     @model_validator(mode="after")
@@ -157,48 +154,56 @@ def train_network(
 def run(
     config: TrainConfig,
     build: Callable[..., keras.Model] = networks.build,
-    watch: Watch | None = None,
     loss: Loss | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> str:
     """Train one network; returns the line with its folder and its top-1 accuracy against the teacher.
 
-    `build` makes the network of an arch, `watch` adds columns to the history, and `loss` replaces the default loss.
+    `build` makes the network of an arch; `loss` and `callbacks` are those of `train_network`.
     """
     out = _folder(config)
-    if config.log == "tensorboard":
-        networks.start_backend(aloud=True)
-        from distill.training import tensorboard
-
-        tensorboard.writer()
     networks.trust(config.arch.name)
-    # What the user gave is loaded first, because preparing takes minutes.
-    initial = _initial_network(config)
-    if config.arch.arguments or plugins.is_spec(config.arch.name):
-        networks.start_backend(aloud=True)
-        build(config.arch.name, config.value_head, **config.arch.arguments)
-    identity.require_safe_init(config, out, FILES)
+    networks.start_backend(aloud=True)
+    from distill.training import tensorboard
+
+    if config.log == "tensorboard":
+        tensorboard.writer()
+    core = _network(config, build)  # what the user gave is tried first, because preparing takes minutes
     fraction, exclude = config.validation_fraction, config.exclude
-    data, place = config.data, config.prepared
-    prepared = preparation.prepare(data, place, validation_fraction=fraction, exclude=exclude)
-    print(prepared.summary(data))
-    with _opened(out, config, prepared, loss) as folder:
+    prepared = preparation.prepare(config.data, config.prepared, validation_fraction=fraction, exclude=exclude)
+    print(prepared.summary(config.data))
+    also = {"prepared data": prepared.folder.name}
+    if loss is not None:
+        also["loss source"] = plugins.source_hash(loss)
+    with identity.opened(config, out, KIND, FILES, PLACES, **also) as folder:
         if folder.result is not None:
             before = identity.finished_line(out, _result(out, folder.result))
             lacks = config.export and not (out / finding.PUBLISHED).is_dir()
             return before + (f"; there is no SavedModel, python -m distill.export {out} writes it" if lacks else "")
-        networks.start_backend(aloud=True)
-        from distill.training import step
+        metrics = _train(config, core, folder, prepared, loss, callbacks)
+        folder.finish(metrics)
+        return _result(out, metrics)
 
-        # Weights are drawn when a network is built, so the seed comes first.
-        step.make_repeatable(config.learning.seed)
-        core = build(config.arch.name, config.value_head, **config.arch.arguments)
-        if initial is not None:
-            try:
-                core.set_weights(initial.get_weights())
-            except ValueError:
-                raise UserError(f"{config.init}: of another shape than --arch builds now") from None
-        return _train(config, core, folder, prepared, watch, loss, callbacks)
+
+def _network(config: TrainConfig, build: Callable[..., keras.Model]) -> keras.Model:
+    """The network of --arch, with the weights of --init. Raises UserError where these are of another network."""
+    from distill.networks import heads, saved
+    from distill.training import step
+
+    initial = saved.load_core(finding.network_file(config.init)) if config.init else None
+    # Weights are drawn when a network is built, so the seed comes first.
+    step.make_repeatable(config.learning.seed)
+    core = build(config.arch.name, config.value_head, **config.arch.arguments)
+    if initial is None:
+        return core
+    if (networks.arch_of(initial), heads.has_value(initial)) != (config.arch.name, config.value_head):
+        kind = f"a {networks.arch_of(initial)} {'with' if heads.has_value(initial) else 'without'} a value head"
+        raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
+    try:
+        core.set_weights(initial.get_weights())
+    except ValueError as error:
+        raise UserError(f"{config.init}: of another shape than --arch builds now") from error
+    return core
 
 
 def _train(
@@ -206,17 +211,16 @@ def _train(
     core: keras.Model,
     folder: run_folder.Run,
     prepared: preparation.Prepared,
-    watch: Watch | None,
     loss: Loss | None,
     callbacks: Sequence[keras.callbacks.Callback],
-) -> str:
+) -> dict[str, Any]:
+    """Train the network in the run's folder, evaluate and export it; returns the metrics."""
     from distill.exporters import card, publish
     from distill.networks import saved
     from distill.training import accuracy, loop, losses, tensorboard
 
     out = _folder(config)
     source, rows = validation.validation_rows(config.data, config.validation_fraction)
-    runs = prepared.result["inputs"]
     training, held_out = (batching.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION))
     if not len(held_out):
         raise DataError("no validation board that is not a training board too: generate more games")
@@ -227,10 +231,11 @@ def _train(
     folder.begin()  # everything that the user gave has been checked
     if config.log == "tensorboard":
         callbacks = [*callbacks, tensorboard.TensorBoard(out)]
-    state = loop.train(core, training, held_out, config.learning, out, watch, loss, callbacks)
+    state = loop.train(core, training, held_out, config.learning, out, loss, callbacks)
 
     say(f"measuring accuracy against the teacher: {len(rows):,} rows of {source}")
     best = saved.load_core(out / BEST)
+    runs = prepared.result["inputs"]
     metrics = {
         "arch": config.arch.name,
         "parameters": best.count_params(),
@@ -247,34 +252,7 @@ def _train(
         publish.publish_if_possible(best, out, card.read_results(out, metrics))
     else:
         print(f"no SavedModel was written; python -m distill.export {out} writes it")
-    folder.finish(metrics)
-    return _result(out, metrics)
-
-
-def _opened(
-    out: Path, config: TrainConfig, prepared: preparation.Prepared, loss: Loss | None
-) -> AbstractContextManager[run_folder.Run]:
-    """Hold the run's folder. A custom loss is part of the identity by the hash of its source."""
-    also = {"prepared data": prepared.folder.name}
-    if loss is not None:
-        also["loss source"] = plugins.source_hash(loss)
-    known, settings = identity.identity(config, PLACES, **also), as_json(config.replace(restart=False))
-    return run_folder.opened(out, KIND, known, settings=settings, files=FILES, restart=config.restart)
-
-
-def _initial_network(config: TrainConfig) -> keras.Model | None:
-    """The network of --init, None without. Raises UserError if it is of another kind than the one to train."""
-    if config.init is None:
-        return None
-    file = finding.network_file(config.init)
-    networks.start_backend(aloud=True)
-    from distill.networks import heads, saved
-
-    initial = saved.load_core(file)
-    if (networks.arch_of(initial), heads.has_value(initial)) != (config.arch.name, config.value_head):
-        kind = f"a {networks.arch_of(initial)} {'with' if heads.has_value(initial) else 'without'} a value head"
-        raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
-    return initial
+    return metrics
 
 
 def _folder(config: TrainConfig) -> Path:

@@ -48,17 +48,18 @@ class WalkConfig(Settings):
         examples=("pillar", "pillar --replies all"),
         page="docs/benchmark.md",
     )
-    player: NameOrPath = Field(
-        title="PLAYER",
-        description="the player, such as a network or your own module:object; its draws follow from the position",
-    )
-    replies: Literal["best", "all"] = Field(
-        "best", description="the opponent's moves: best ones by the solver, or all legal ones"
-    )
-    most_stones: int = Field(CELLS, ge=0, le=CELLS, description="number of stones at which --replies all stops (0–42)")
-    workers: int = Field(cores(), ge=1, description="processes for the player's moves and the solver")
-    out: Path | None = Field(None, description="folder of the walk; default: models/walk-REPLIES")
-    restart: bool = Field(False, description="delete what the folder holds of a walk and start from scratch")
+    player: NameOrPath = Field(title="PLAYER")
+    """the player, such as a network or your own module:object; its draws follow from the position"""
+    replies: Literal["best", "all"] = "best"
+    """the opponent's moves: best ones by the solver, or all legal ones"""
+    most_stones: int = Field(CELLS, ge=0, le=CELLS)
+    """number of stones at which --replies all stops (0–42)"""
+    workers: int = Field(cores(), ge=1)
+    """processes for the player's moves and the solver"""
+    out: Path | None = None
+    """folder of the walk; default: models/walk-REPLIES"""
+    restart: bool = False
+    """delete what the folder holds of a walk and start from scratch"""
 
     @model_validator(mode="after")
     def _check_player(self) -> Self:
@@ -99,10 +100,13 @@ def run(config: WalkConfig) -> str:
             raise UserError(f"{out}: {problem}; name another --out, or add --restart")
         if before["complete"] or (before["line"] and before["last_stones"] == config.most_stones):
             return f"finished before: {before['line']} · {out}"
-        folder.begin()
+        if not best:  # the layers are written as they come; the other walk starts again when it is interrupted
+            folder.begin()
         walked, line = (_best if best else _all)(config, out, choose)
         of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())
         line = f"{name}{of} moving first, {line}"
+        if best:
+            folder.begin()
         folder.finish(walked | {"line": line})
     return f"{line} · {out}"
 

@@ -106,7 +106,7 @@ def others(command: cli.Command[Any]) -> Iterator[str]:
             "| - | - | - |",
         )
         for path, field in rows:
-            meaning = (field.description or "").replace("|", "/")
+            meaning = " ".join((field.description or "").split()).replace("|", "/")
             yield f"| `{path}` | {default_of(command.config_class, path)} | {meaning} |"
 
 

@@ -22,11 +22,10 @@ from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distill import networks
 from distill.alphazero import run_files, workers
-from distill.alphazero.ends import End
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import Progress, executors, listed, run_folder, write_atomically
 from distill.common.cluster import Cluster
@@ -35,6 +34,9 @@ from distill.game import outputs
 from distill.game.rules import Bitboards
 from distill.games import runs, selfplay, shards
 from distill.games.runs import RunSettings
+
+if TYPE_CHECKING:
+    from distill.alphazero.iterations import End
 
 POLL = 1.0
 """Seconds between two looks at whether games are finished: a wait without end would ignore Ctrl-C."""
@@ -134,11 +136,13 @@ def begin(
     return pool.begin(_play, pool, player, end, record, known, shows)
 
 
-def finish(playing: Future[dict[str, Any]]) -> dict[str, Any]:
-    """Wait for games; returns the numbers of `games` and `rows`, and `games_hash`.
+def finish(playing: Future[dict[str, Any]] | None) -> dict[str, Any]:
+    """Wait for games; returns the numbers of `games` and `rows`, and `games_hash`. None: nobody plays.
 
     Raises DataError where a shard has disappeared meanwhile, and WorkerError where workers died at every try.
     """
+    if playing is None:
+        return {"games": 0, "rows": 0, "games_hash": None}
     while wait([playing], timeout=POLL).not_done:
         pass
     return playing.result()
@@ -147,6 +151,7 @@ def finish(playing: Future[dict[str, Any]]) -> dict[str, Any]:
 def _play(
     pool: Workers, player: Player, end: End, record: run_folder.Run, known: shards.Plan, shows: bool
 ) -> dict[str, Any]:
+    """Let the workers play until the end; returns what `finish` does."""
     begun: list[shards.Task] = []
     files, replaced = [pool.file(path) for path in player.files], {*record.storage.names()}
     # Processes of this machine write each shard when its games have ended, so that a killed run keeps it.
@@ -176,7 +181,16 @@ def _play(
         written = {*record.storage.names()}
         missing = listed([task.name for task in begun if task.name not in written])
         raise WorkerError(f"{record.storage}: {missing}: {error}; the same command resumes") from error
-    # Shards after the first one that was given up go, so that a number says which games there are.
+    return _recorded(player, record, known, begun)
+
+
+def _recorded(
+    player: Player, record: run_folder.Run, known: shards.Plan, begun: Sequence[shards.Task]
+) -> dict[str, Any]:
+    """Record the games that were played; returns what `finish` does.
+
+    Shards after the first one that was given up go, so that a number says which games there are.
+    """
     names, further = record.storage.names(), [task for task in begun if task not in known.todo]
     kept = [*itertools.takewhile(lambda task: task.name in names, further)]
     for task in further[len(kept) :]:
@@ -215,10 +229,8 @@ def play(
 
     Returns: by name, the content of the shards that are finished; None where they are in the folder.
     """
-    if folder is None:
-        with tempfile.TemporaryDirectory() as place:
-            player.play(todo, seconds, Path(place), *files)
-            return {path.name: path.read_bytes() for path in Path(place).glob("shard-*.parquet")}
-    missing = [task for task in todo if task.name in replaced or not (folder / task.name).exists()]
-    player.play(missing, seconds, folder, *files)
-    return {task.name: None for task in todo if (folder / task.name).exists()}
+    with nullcontext(folder) if folder else tempfile.TemporaryDirectory() as place:
+        paths = {task: Path(place) / task.name for task in todo}
+        missing = [task for task in todo if task.name in replaced or not paths[task].exists()]
+        player.play(missing, seconds, Path(place), *files)
+        return {path.name: None if folder else path.read_bytes() for path in paths.values() if path.exists()}

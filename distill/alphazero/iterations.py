@@ -1,4 +1,4 @@
-"""The iterations of a run: who plays, how long an iteration lasts, and from which games the network learns.
+"""The iterations of a run: who plays, when an iteration ends, and from which games the network learns.
 
                     first iteration             later iterations                         last iteration
     with numbers    the network plays,          the same, and learns from                the same
@@ -6,21 +6,27 @@
     with a clock    games are played            games are played, and meanwhile the      the network only learns
                                                 network learns from earlier ones
 
-With a clock and a `teacher_share` the teacher plays the first two iterations, in which the network has learned nothing
-or little; else the network plays. The numbers or the clock are the iteration's end (`ends.py`).
+With a clock (`--minutes`) all iterations but the first take equal shares of the time. With a `teacher_share` the
+teacher plays the first two of them, in which the network has learned nothing or little; else the network plays. A
+finished run has recorded its games and steps as numbers, and a run that repeats them (`--replay`) never looks at the
+clock.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from distill.alphazero import games
-from distill.alphazero.ends import Count, End
 from distill.alphazero.games import Player
 from distill.alphazero.settings import SelfPlayConfig
+from distill.common import UserError, first_line, listed, run_folder
 from distill.games.runs import RunSettings
 from distill.mcts.settings import UctSettings
 from distill.players.player import seeds_for
@@ -34,6 +40,36 @@ hour, 57 in a night."""
 
 WARM_UP = 0.05
 """Share of the time in which the learning rate of a run with a clock rises."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class End:
+    """When an iteration ends: by numbers, or by the clock `now`.
+
+    Attributes:
+      games: games that are played in any case.
+      steps: most training steps; None: the config's epochs.
+      plays: whether anybody plays.
+      at: the time until which workers play more shards and the learner takes steps; None: the numbers alone count.
+    """
+
+    games: int
+    steps: int | None = None
+    plays: bool = True
+    at: float | None = None
+    now: Callable[[], float] = time.monotonic
+
+    def seconds_left(self) -> float:
+        """Seconds in which workers play more shards than those of `games`."""
+        return 0.0 if self.at is None else max(0.0, self.at - self.now())
+
+    def is_over(self) -> bool:
+        """Whether the learner stops before `steps`."""
+        return self.at is not None and self.now() >= self.at
+
+    def seconds_since(self) -> float:
+        """Seconds since the clock ended the iteration, in which a network was saved and graded."""
+        return 0.0 if self.at is None else self.now() - self.at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +89,47 @@ class Iteration:
     learning_rate: float
 
 
-def number_of(config: SelfPlayConfig, replay: Sequence[Count] = ()) -> int:
+def by_clock(
+    config: SelfPlayConfig, number: int, count: int, gone: float, saving: float, now: Callable[[], float], began: float
+) -> End:
+    """The end of an iteration with a clock: its share of the minutes left, less what saving and grading take.
+
+    Args:
+      count: the number of iterations.
+      gone: minutes of the run before this iteration.
+      saving: seconds from the last step of the iteration before to its end.
+      began: when this iteration began, by the clock `now`.
+    """
+    minutes, first = config.schedule.minutes or 0.0, config.schedule.teacher_share
+    share = minutes * first if number == 1 and first else (minutes - gone) / (count - number + 1)
+    # The network needs some games to learn from; later ones that would last too long are given up.
+    games = config.shard_games if number == 1 else 0
+    return End(games=games, steps=sys.maxsize, plays=number < count, at=began + 60 * share - saving, now=now)
+
+
+def recorded(path: Path, identity: Mapping[str, Any]) -> list[End]:
+    """The games and steps of each iteration of a finished run with a clock, from its record.
+
+    Raises UserError where the file is missing or something else, and where the run had other settings than `identity`,
+    that of the run which repeats it. Its minutes are those of the clock, at which a replay does not look.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        counts = [(int(each["games"]), int(each["steps"])) for each in record["result"]["replay"]]
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; name the _run.json of a finished run with --minutes") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not the record of a finished run with --minutes ({first_line(error)})") from error
+    # Settings that only one version of this program has are not compared.
+    there = {name: value for name, value in record.get("identity", {}).items() if name in identity}
+    here = {name: identity[name] for name in there}
+    ignored = dict.fromkeys(("replay", "schedule.minutes"))
+    if different := run_folder.differences(there | ignored, here | ignored):
+        raise UserError(f"--replay {path}: of a run with other settings ({listed(different)}); repeat it with the same")
+    return [End(games=games, steps=steps, plays=games > 0) for games, steps in counts]
+
+
+def number_of(config: SelfPlayConfig, replay: Sequence[End] = ()) -> int:
     """The number of iterations."""
     if replay:
         return len(replay)
@@ -61,12 +137,12 @@ def number_of(config: SelfPlayConfig, replay: Sequence[Count] = ()) -> int:
     return config.schedule.iterations if minutes is None else 1 + max(3, round(ITERATIONS * math.sqrt(minutes)))
 
 
-def iteration(config: SelfPlayConfig, number: int, of: int, end: End, champion: Path) -> Iteration:
-    """An iteration of `of`, in which the network in the file `champion` plays, or the teacher."""
+def iteration(config: SelfPlayConfig, number: int, count: int, end: End, champion: Path) -> Iteration:
+    """One of `count` iterations, in which the network in the file `champion` plays, or the teacher."""
     share, rate = 0.0, config.learning_rate(number)
     if config.is_timed:
         # In the middle of the iteration; the first one does not learn.
-        share = max(0.0, (number - 1.5) / (of - 1))
+        share = max(0.0, (number - 1.5) / (count - 1))
         rate *= min(1.0, share / WARM_UP) * (1 + math.cos(math.pi * share)) / 2
     return Iteration(
         number=number,

@@ -12,22 +12,20 @@ Every step first looks for what an interrupted process has left of it: shards, a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import networks
-from distill.alphazero import ends, games, grades, iterations, run_files, workers
-from distill.alphazero.ends import Count, End
-from distill.alphazero.iterations import Iteration
+from distill.alphazero import games, grades, iterations, run_files, workers
+from distill.alphazero.iterations import End, Iteration
 from distill.alphazero.run_files import Metrics
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import run_folder, say, write_json
 from distill.common.executors import Workers
-from distill.datasets import benchmark, canonical, replay
+from distill.datasets import canonical, replay
 from distill.games import reader
 from distill.mcts import compiling
 
@@ -36,11 +34,10 @@ if TYPE_CHECKING:
 
     from distill.training.step import TrainingModel
 
-NOTHING_PLAYED = {"games": 0, "rows": 0, "games_hash": None}
 NOTHING_LEARNED = dict.fromkeys(("training_loss", "policy_loss", "value_error", "learning_rate")) | {
     "steps": 0, "learned_from": 1, "replay_boards": 0, "step_seconds": 0.0,
 }  # fmt: skip
-"""Metrics of an iteration in which nobody plays, and of one that has no games to learn from."""
+"""Metrics of an iteration that has no games to learn from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +45,7 @@ class Loop:
     """A run in this process.
 
     Attributes:
+      count: the number of iterations.
       repeated: the ends of the iterations of the run that is repeated, if one is.
       network: takes the weights that were learned, to be graded and saved.
       grade: the metrics of `network`.
@@ -57,7 +55,8 @@ class Loop:
 
     out: Path
     config: SelfPlayConfig
-    repeated: Sequence[Count]
+    count: int
+    repeated: Sequence[End]
     workers: Workers
     learner: TrainingModel
     network: keras.Model
@@ -84,22 +83,18 @@ class Loop:
 def run(
     config: SelfPlayConfig,
     folder: run_folder.Run,
-    initial: keras.Model | None,
-    boards: benchmark.GradedBoards,
     pool: Workers,
-    repeated: Sequence[Count] = (),
+    repeated: Sequence[End] = (),
     now: Callable[[], float] = time.monotonic,
 ) -> str:
     """Run the iterations that are missing; returns the last line. The caller holds the folder and stops the workers.
 
-    Args:
-      initial: the network of a new run; None: the run is resumed.
-      repeated, now: as in `Loop`.
+    `repeated` and `now` are those of `Loop`.
     """
-    out, number = Path(str(folder.storage)), iterations.number_of(config, repeated)
+    out, count = Path(str(folder.storage)), iterations.number_of(config, repeated)
     finished = [] if folder.starts else run_files.finished_iterations(out)
-    run_files.publish(folder, finished, number)
-    if len(finished) >= number:
+    run_files.publish(folder, finished, count)
+    if len(finished) >= count:
         return f"{result(out, finished)} (finished before, nothing to do)"
     if finished:  # what is missing shows before anything is played
         for earlier in finished[finished[-1]["learned_from"] - 1 :]:
@@ -107,8 +102,10 @@ def run(
                 run_files.verified_games(out, earlier["iteration"])
     networks.start_backend(aloud=True)
     from distill.networks import saved
-    from distill.training import continual
+    from distill.training import continual, step
 
+    boards, begins = grades.boards(config.arena.eval_boards), folder.starts or not run_files.has_begun(out)
+    initial = step.initial_network(config.arch, config.init, True, config.seed) if begins else None
     folder.begin()  # everything has been checked
     if initial is not None:
         saved.save_network(initial, out / run_files.INITIAL)
@@ -124,20 +121,20 @@ def run(
         workers.warm_up(pool, config, run_files.champion_file(out, finished))
         grade()
     loop = Loop(
-        out=out, config=config, repeated=repeated, workers=pool, learner=learner, network=network,
+        out=out, config=config, count=count, repeated=repeated, workers=pool, learner=learner, network=network,
         grade=grade, now=now, finished=finished,
     )  # fmt: skip
     began = now()  # what came before is no part of the minutes
-    while loop.number <= number:
-        finished.append(iterate(loop, number, began))
+    while loop.number <= count:
+        finished.append(iterate(loop, began))
         began = now()
-        say(line(finished[-1], number))
-        run_files.publish(folder, finished, number)
+        say(line(finished[-1], count))
+        run_files.publish(folder, finished, count)
     return result(out, finished)
 
 
-def iterate(loop: Loop, of: int, began: float) -> Metrics:
-    """One iteration of `of`, or what an interrupted process has left of it; returns its metrics, written last.
+def iterate(loop: Loop, began: float) -> Metrics:
+    """One iteration, or what an interrupted process has left of it; returns its metrics, written last.
 
     `began`: the time by `loop.now` at which the one before ended.
     """
@@ -148,16 +145,18 @@ def iterate(loop: Loop, of: int, began: float) -> Metrics:
     learned = checkpoint.load(loop.folder)
     if learned:
         began -= learned[1]["seconds"]
-    gone = earlier.get("minutes", 0.0)
-    end: End = Count(games=config.schedule.games)
+    gone, end = earlier.get("minutes", 0.0), End(games=config.schedule.games)
     if loop.repeated:
         end = loop.repeated[number - 1]
     elif config.is_timed:
-        saving = earlier.get("saving_seconds", 0.0)
-        end = ends.by_clock(config, number, of, gone, saving, loop.now, began)
-    step = iterations.iteration(config, number, of, end, loop.champion)
+        end = iterations.by_clock(config, number, loop.count, gone, earlier.get("saving_seconds", 0.0), loop.now, began)
+    step = iterations.iteration(config, number, loop.count, end, loop.champion)
 
-    with play(loop, step) as playing:
+    # Workers play while the block runs.
+    with games.opened(step.player, end.games, loop.folder / run_files.GAMES) if step.player else nullcontext() as held:
+        playing = None
+        if step.player and held:
+            playing = games.begin(loop.workers, step.player, end, held, shows=not config.is_timed)
         if not config.is_timed:
             games.finish(playing)
         state = learn(loop, step, learned, began)
@@ -179,19 +178,6 @@ def iterate(loop: Loop, of: int, began: float) -> Metrics:
     return metrics
 
 
-@contextmanager
-def play(loop: Loop, step: Iteration) -> Iterator[Future[dict[str, Any]]]:
-    """Let workers play the games of an iteration while the block runs."""
-    if step.player is None:
-        nothing = Future[dict[str, Any]]()
-        nothing.set_result(NOTHING_PLAYED)
-        yield nothing
-        return
-    with games.opened(step.player, step.end.games, loop.folder / run_files.GAMES) as record:
-        say(f"iteration {step.number}: playing")
-        yield games.begin(loop.workers, step.player, step.end, record, shows=not loop.config.is_timed)
-
-
 def learn(loop: Loop, step: Iteration, learned: tuple[Any, dict[str, Any]] | None, began: float) -> dict[str, Any]:
     """Learn from the latest games until the iteration's end, and save the candidate; returns the metrics.
 
@@ -210,14 +196,13 @@ def learn(loop: Loop, step: Iteration, learned: tuple[Any, dict[str, Any]] | Non
     else:
         latest, oldest = training_games(loop, step)
         table = replay.table(latest, canonical.excluded_keys("benchmark"))
-        seed = iterations.seed_of(loop.config, step.number, iterations.SAMPLE)
-        drawn = replay.sample(table, loop.config.replay.boards, seed)
+        sample, training = (
+            iterations.seed_of(loop.config, step.number, purpose)
+            for purpose in (iterations.SAMPLE, iterations.TRAINING)
+        )
+        drawn = replay.sample(table, loop.config.replay.boards, sample)
         say(f"iteration {step.number}: training the network")
-        state = continual.learn(
-            loop.learner, drawn, lambda _: step.learning_rate,
-            iterations.seed_of(loop.config, step.number, iterations.TRAINING), step.end.steps,
-            step.end.is_over,
-        )  # fmt: skip
+        state = continual.learn(loop.learner, drawn, step.learning_rate, training, step.end.steps, step.end.is_over)
         state |= {"learning_rate": step.learning_rate, "learned_from": oldest, "replay_boards": len(table)}
         checkpoint.save(loop.folder, loop.learner, state | {"seconds": loop.now() - began})
     copy_learned(loop.learner, loop.network)
@@ -226,28 +211,24 @@ def learn(loop: Loop, step: Iteration, learned: tuple[Any, dict[str, Any]] | Non
 
 
 def training_games(loop: Loop, step: Iteration) -> tuple[list[reader.ShardFile], int]:
-    """The shards of the latest games and the oldest iteration that they are from.
+    """The shards of the latest games and the oldest iteration that was read for them.
 
     Raises UserError where games are missing.
     """
-    window = loop.config.replay
-    rows, oldest = window.rows, step.number
+    window, opened = loop.config.replay, list[int]()
+    rows = window.rows
     if rows is not None and window.share is not None:
         # A long run learns from a share of the networks' rows, which exceeds the fixed window at some time.
-        by_networks = (
-            metrics["rows"]
-            for metrics in loop.finished
-            if not iterations.teacher_plays(loop.config, metrics["iteration"])
-        )
+        teacher = iterations.teacher_plays
+        by_networks = [each["rows"] for each in loop.finished if not teacher(loop.config, each["iteration"])]
         rows = max(rows, int(window.share * sum(by_networks)))
 
-    def opened(number: int) -> reader.Run:
-        nonlocal oldest
-        oldest = number
+    def open_run(number: int) -> reader.Run:
+        opened.append(number)
         return run_files.verified_games(loop.out, number)
 
     with_games = [number for number in step.learns_from if number == loop.number or loop.finished[number - 1]["games"]]
-    return replay.latest(with_games, rows, window.games, open_run=opened), oldest
+    return replay.latest(with_games, rows, window.games, open_run=open_run), opened[-1]
 
 
 def arena(loop: Loop, state: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
@@ -260,13 +241,13 @@ def arena(loop: Loop, state: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
     return met["score"] >= config.arena.gate, met
 
 
-def line(last: Metrics, of: int) -> str:
-    """One iteration of `of` in words."""
+def line(last: Metrics, count: int) -> str:
+    """One of `count` iterations in words."""
     learned = "" if last["training_loss"] is None else f" · {last['steps']:,} steps, loss {last['training_loss']:.3f}"
     verdict = "accepted" if last["accepted"] else "rejected"
     arena = "" if last["score"] is None else f" · arena {last['score']:.1%} {verdict}"
     return (
-        f"iteration {last['iteration']} of {of} after {last['minutes']:.1f} minutes: {last['games']:,} games of "
+        f"iteration {last['iteration']} of {count} after {last['minutes']:.1f} minutes: {last['games']:,} games of "
         f"{last['simulations']} simulations{learned}{arena}{grades.line(last)}"
     )
 

@@ -12,29 +12,29 @@ one game in six: what a long run lacks is boards that it has not learned from ye
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from distill import networks
 from distill.common import cli
 
 STORED = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 
+PRESETS: dict[str, cli.Preset] = {}
+for _name, _stored in STORED.items():
+    _values = (dict(PRESETS[_stored["like"]].values) if "like" in _stored else {}) | _stored["values"]
+    if _values.get("precision") == "auto":
+        _values["precision"] = lambda _: networks.fast_precision()
+    PRESETS[_name] = cli.Preset(_stored["description"], _values)
 
-def _presets(command: str, smoke_out: Callable[[Any], Path]) -> dict[str, cli.Preset]:
-    """The presets of a command; `smoke_out` gives the folder of `smoke` by the other settings."""
-    presets: dict[str, cli.Preset] = {}
-    for name, stored in STORED[command].items():
-        values = {**presets[stored["like"]].values} if "like" in stored else {}
-        values |= stored["values"]
-        if values.get("precision") == "auto":
-            values["precision"] = lambda _settings: networks.fast_precision()
-        smoke = name == "smoke"
-        presets[name] = cli.smoke(**values, out=smoke_out) if smoke else cli.Preset(stored["description"], values)
-    return presets
-
-
-PRESETS: cli.Presets = _presets(
-    "selfplay", lambda config: (cli.SMOKE_DATA if config.games_only else cli.SMOKE_MODELS) / "selfplay"
+PRESETS["smoke"] = cli.smoke(
+    **{"arena.games": 4, "replay.boards": 64},
+    iterations=2,
+    games=6,
+    shard_games=3,
+    simulations=8,
+    batch_size=16,
+    eval_boards=20,
+    opening_moves=(1, 2),
+    lanes=8,
+    out=lambda config: (cli.SMOKE_DATA if config.games_only else cli.SMOKE_MODELS) / "selfplay",
 )

@@ -18,7 +18,6 @@ from typing import Any
 
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, canonical_json, file_hash, read_object, run_folder, write_atomically
-from distill.common.settings import as_json
 from distill.games import reader
 from distill.mcts import puct
 
@@ -61,15 +60,12 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
     """Hold the run's folder."""
     from distill.training import identity
 
-    identity.require_safe_init(config, out, FILES)
     file = config.schedule.replay
     if file and file.resolve().parent == out.resolve():
         raise UserError(f"--replay {file}: a run cannot be repeated in its own folder; name another --out")
-    restart = config.restart
-    config = config.replace(restart=False, machine=config.machine.replace(cluster=None))  # the cluster is a place
-    replay = file_hash(config.schedule.replay) if config.schedule.replay else None
-    known = identity.identity(config, FREE, puct_version=puct.PUCT_VERSION, replay=replay)
-    return run_folder.opened(out, KIND, known, settings=as_json(config), files=FILES, restart=restart)
+    config = config.replace(machine=config.machine.replace(cluster=None))  # the cluster is a place
+    also = {"puct_version": puct.PUCT_VERSION, "replay": file_hash(file) if file else None}
+    return identity.opened(config, out, KIND, FILES, FREE, **also)
 
 
 def iteration_folder(out: Path, number: int) -> Path:

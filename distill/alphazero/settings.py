@@ -12,7 +12,7 @@ from distill.common.settings import CommandLine, NameOrPath, Settings, build
 from distill.games.selfplay import SelfPlaySettings
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, PuctSettings
 from distill.players import match
-from distill.training.recipe import Recipe
+from distill.training.recipe import Optimization, Recipe
 
 
 class Stage(Settings):
@@ -31,94 +31,83 @@ class LearningRate(Settings):
     lr: float = Field(gt=0)
 
 
-class LearningSettings(Settings):
-    """How the network learns from the games."""
+class LearningSettings(Optimization):
+    """How the network learns from the games; the average of its weights also plays."""
 
-    lr: float = Field(1e-3, gt=0, description="learning rate; with --minutes the highest one")
-    lr_schedule: tuple[LearningRate, ...] = Field(
-        (), description="learning rates from an iteration on, which replace lr"
-    )
-    epochs: int = Field(1, ge=1, description="epochs over the boards drawn; without --minutes")
-    batch_size: int = Field(256, ge=1, description="boards per training step")
-    optimizer: Literal["adamw", "muon", "adam", "sgd"] = Field("adamw", description="optimizer, as for train")
-    weight_decay: float = Field(
-        0.01, ge=0, description="decoupled weight decay per step, multiplied by the learning rate"
-    )
-    ema: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="decay of the weights' exponential moving average, which plays and is saved; 0: off",
-    )
-    value_target: Literal["value", "outcome", "blend"] = Field(
-        "blend", description="target of the value head, as for train"
-    )
-    value_weight: float = Field(
-        1.0, ge=0, description="weight of the value's squared error; the policy's cross-entropy has 1"
-    )
-    count_weights: Literal["equal", "root", "count"] = Field(
-        "root", description="loss weight of a board that occurs n times: 1, the square root of n, or n"
-    )
-    mirror: bool = Field(True, description="mirror each board with probability 1/2")
+    lr: float = Field(1e-3, gt=0)
+    """learning rate; with --minutes the highest one"""
+    lr_schedule: tuple[LearningRate, ...] = ()
+    """learning rates from an iteration on, which replace lr"""
+    epochs: int = Field(1, ge=1)
+    """epochs over the boards drawn; without --minutes"""
+    value_target: Literal["value", "outcome", "blend"] = "blend"
+    """target of the value head, as for train"""
+    value_weight: float = Field(1.0, ge=0)
+    """weight of the value's squared error; the policy's cross-entropy has 1"""
+    count_weights: Literal["equal", "root", "count"] = "root"
+    """loss weight of a board that occurs n times: 1, the square root of n, or n"""
 
 
 class ReplaySettings(Settings):
     """Which games the network learns from."""
 
-    rows: int | None = Field(200_000, ge=1, description="latest rows to learn from; `none`: no limit")
-    share: float | None = Field(
-        None, gt=0, le=1, description="or this share of the run's own rows so far, if that is more"
-    )
-    games: int | None = Field(None, ge=1, description="latest games to learn from; default: no limit")
-    boards: int | None = Field(40_960, ge=1, description="boards drawn from these per iteration; `none`: all")
-    keep_games: bool = Field(True, description="keep games that are no longer used")
+    rows: int | None = Field(200_000, ge=1)
+    """latest rows to learn from; `none`: no limit"""
+    share: float | None = Field(None, gt=0, le=1)
+    """or this share of the run's own rows so far, if that is more"""
+    games: int | None = Field(None, ge=1)
+    """latest games to learn from; default: no limit"""
+    boards: int | None = Field(40_960, ge=1)
+    """boards drawn from these per iteration; `none`: all"""
+    keep_games: bool = True
+    """keep games that are no longer used"""
 
 
 class ArenaSettings(Settings):
     """When a candidate becomes champion, and how the networks are graded."""
 
-    gate: float | None = Field(
-        0.55, gt=0, lt=1, description="arena score at which the candidate becomes champion; `none`: it always does"
-    )
-    games: int = Field(100, ge=2, multiple_of=2, description="arena games; each opening is played from both sides")
-    plies: int = Field(4, ge=0, le=20, description="random moves of an arena opening")
-    eval_boards: int = Field(1000, ge=1, description="benchmark boards of each set graded per iteration, dev half")
+    gate: float | None = Field(0.55, gt=0, lt=1)
+    """arena score at which the candidate becomes champion; `none`: it always does"""
+    games: int = Field(100, ge=2, multiple_of=2)
+    """arena games; each opening is played from both sides"""
+    plies: int = Field(4, ge=0, le=20)
+    """random moves of an arena opening"""
+    eval_boards: int = Field(1000, ge=1)
+    """benchmark boards of each set graded per iteration, dev half"""
 
 
 class ScheduleSettings(Settings):
     """How long the run is, by numbers or by the clock, and how its searches change."""
 
-    games: int = Field(400, ge=1, description="games per iteration; with --games-only, in all")
-    iterations: int = Field(10_000, ge=1, description="iterations of self-play, training and arena")
-    minutes: float | None = Field(
-        None, gt=0, description="length of the run, in place of --games and --iterations; workers play meanwhile"
-    )
-    replay: Path | None = Field(
-        None, title="FILE", description="_run.json of a run with --minutes, whose games and steps are repeated"
-    )
-    teacher_share: float = Field(
-        0.0, ge=0, lt=1, description="share of the minutes in which the teacher plays first; 0: the network plays"
-    )
-    teacher_simulations: int = Field(
-        1000, ge=1, description="simulations of the teacher's searches, one search per position"
-    )
-    stages: tuple[Stage, ...] = Field((), description="searches from a share of the minutes on; default: search.root")
-    double_noise_iterations: int = Field(0, ge=0, description="first iterations with twice the root noise")
+    games: int = Field(400, ge=1)
+    """games per iteration; with --games-only, in all"""
+    iterations: int = Field(10_000, ge=1)
+    """iterations of self-play, training and arena"""
+    minutes: float | None = Field(None, gt=0)
+    """length of the run, in place of --games and --iterations; workers play meanwhile"""
+    replay: Path | None = Field(None, title="FILE")
+    """_run.json of a run with --minutes, whose games and steps are repeated"""
+    teacher_share: float = Field(0.0, ge=0, lt=1)
+    """share of the minutes in which the teacher plays first; 0: the network plays"""
+    teacher_simulations: int = Field(1000, ge=1)
+    """simulations of the teacher's searches, one search per position"""
+    stages: tuple[Stage, ...] = ()
+    """searches from a share of the minutes on; default: search.root"""
+    double_noise_iterations: int = Field(0, ge=0)
+    """first iterations with twice the root noise"""
 
 
 class MachineSettings(Settings):
     """How the machine is used."""
 
-    workers: int | None = Field(
-        None,
-        ge=1,
-        description="worker processes; default: one per core with --games-only, one fewer with --minutes, else 0",
-    )
-    cluster: str | None = Field(None, title="URL", description="Dask scheduler whose workers play: tcp://head:8786")
-    precision: networks.Precision = Field("float32", description="arithmetic of the network, in self-play and training")
-    lanes: int = Field(
-        512, ge=1, description="games that a worker plays side by side, in whole shards; no influence on the games"
-    )
+    workers: int | None = Field(None, ge=1)
+    """worker processes; default: one per core with --games-only, one fewer with --minutes, else 0"""
+    cluster: str | None = Field(None, title="URL")
+    """Dask scheduler whose workers play: tcp://head:8786"""
+    precision: networks.Precision = "float32"
+    """arithmetic of the network, in self-play and training"""
+    lanes: int = Field(512, ge=1)
+    """games that a worker plays side by side, in whole shards; no influence on the games"""
 
 
 class SelfPlayConfig(SelfPlaySettings):
@@ -137,16 +126,14 @@ class SelfPlayConfig(SelfPlaySettings):
     arch: networks.Architecture = Field(
         networks.Architecture(name="pillar-plain"), title="NETWORK", description=networks.ARCH_HELP
     )
-    init: NameOrPath | None = Field(
-        None,
-        title="NETWORK",
-        description="network to start from: a run's folder, a .keras file or a name; default: --arch",
-    )
-    out: Path | None = Field(
-        None, description="folder of the run; default: models/selfplay, or data/selfplay with --games-only"
-    )
-    restart: bool = Field(False, description="delete the run in the folder and start from scratch")
-    games_only: bool = Field(False, description="only play games with the network of --init")
+    init: NameOrPath | None = Field(None, title="NETWORK")
+    """network to start from: a run's folder, a .keras file or a name; default: --arch"""
+    out: Path | None = None
+    """folder of the run; default: models/selfplay, or data/selfplay with --games-only"""
+    restart: bool = False
+    """delete the run in the folder and start from scratch"""
+    games_only: bool = False
+    """only play games with the network of --init"""
     learning: LearningSettings = LearningSettings()
     replay: ReplaySettings = ReplaySettings()
     arena: ArenaSettings = ArenaSettings()

@@ -17,12 +17,10 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from distill.common.errors import Interrupted, UserError, first_line
-from distill.common.machine import lacks_memory, require_address_space
+from distill.common.machine import lacks_memory
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Ctrl-C, a request to stop, and a terminal that is closed, which Windows lacks."""
-ADDRESS_SPACE = 1 << 30
-"""Bytes of address space that a command needs: with less, libraries fail to load for reasons that they misname."""
 NOBODY_READS = 141
 """Exit code after SIGPIPE, when the reader of the output has closed the pipe."""
 
@@ -46,21 +44,21 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str], *, ends
         heard = [n for n in SIGNALS if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN]  # not under nohup
         handlers = {number: signal.signal(number, _interrupt) for number in heard}
     try:
-        try:
-            require_address_space(ADDRESS_SPACE, "this command")
-            code = command()
-            print(end="", flush=True)  # what is wrong with the output shows here, not when Python exits
-        except Exception as error:
-            code = _failed(name, error)
+        code = command()
+        print(end="", flush=True)  # what is wrong with the output shows here, not when Python exits
     except BaseException as error:
-        if (stop := _interruption(error)) is None:
+        if stop := _interruption(error):
+            for number in handlers:  # cleaning up takes seconds: a second signal must not interrupt it
+                signal.signal(number, signal.SIG_IGN)
+            _tell(f"\n{_stopped(stop, name, words)}", stop)
+            code = stop.code
+        elif isinstance(error, BrokenPipeError):
+            code = NOBODY_READS
+        elif line := _line(error):
+            _tell(f"{name}: {line}", error)
+            code = 1
+        else:
             raise
-        for number in handlers:  # cleaning up takes seconds: a second signal must not interrupt it
-            signal.signal(number, signal.SIG_IGN)
-        # Without --restart, which would delete what this run has finished.
-        again = [word for word in (*words, *stop.words) if word != "--restart"]
-        _tell(f"\nstopped by {stop}; to continue: {shlex.join(['python', '-m', name.replace(' ', '.'), *again])}", stop)
-        code = stop.code
     finally:
         for number, handler in handlers.items():
             if signal.getsignal(number) != signal.SIG_IGN or not ends_process:  # else ignored while Python exits
@@ -84,22 +82,24 @@ def _interruption(error: BaseException | None) -> Interrupted | None:
     return None
 
 
-def _failed(name: str, error: Exception) -> int:
-    """Report an error in one line; returns the exit code. Raises it again where it is a bug or an interruption."""
-    if _interruption(error):
-        raise error
-    if isinstance(error, BrokenPipeError):
-        return NOBODY_READS
+def _stopped(stop: Interrupted, name: str, words: Sequence[str]) -> str:
+    """What stopped a command, and the command that resumes it or starts it again."""
+    resumes = stop.resumes or stop.words
+    # Without --restart, which would delete what this run has finished.
+    again = [word for word in (*words, *stop.words) if not (resumes and word == "--restart")]
+    command = shlex.join(["python", "-m", name.replace(" ", "."), *again])
+    return f"stopped by {stop}; to {'continue' if resumes else 'start again'}: {command}"
+
+
+def _line(error: BaseException) -> str | None:
+    """An error of the user, the disk or the memory in one line; None for a bug."""
     if isinstance(error, OSError):
-        line = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
-    elif isinstance(error, UserError):
-        line = str(error)
-    elif lacks_memory(error):
-        line = f"not enough memory ({type(error).__name__}: {first_line(error)}); free some, or raise the limit"
-    else:
-        raise error
-    _tell(f"{name}: {line}", error)
-    return 1
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    if isinstance(error, UserError):
+        return str(error)
+    if lacks_memory(error):
+        return f"not enough memory ({type(error).__name__}: {first_line(error)}); free some, or raise the limit"
+    return None
 
 
 def _tell(line: str, error: BaseException) -> None:

@@ -48,11 +48,12 @@ class Command(Generic[Config]):
         """Parse, run and report; the default words are those of this process."""
         words = list(sys.argv[1:] if arguments is None else arguments)
         name = f"{self.package} {self.stage}"
-        return boundary.guarded(partial(self._call, name, words), name, words, ends_process=arguments is None)
+        return boundary.guarded(partial(self.call, words), name, words, ends_process=arguments is None)
 
-    def _call(self, name: str, words: list[str]) -> int:
+    def call(self, words: Sequence[str]) -> int:
+        """The same inside a boundary; errors and signals are the caller's."""
         try:
-            config = parse(self.config_class, words, self.presets, prog=name)
+            config = parse(self.config_class, words, self.presets, prog=f"{self.package} {self.stage}")
         except SystemExit as stop:
             return int(stop.code or 0)
         print(self.run(config), flush=True)

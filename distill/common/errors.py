@@ -28,12 +28,15 @@ class OutputError(UserError):
 class Interrupted(BaseException):
     """SIGINT, SIGTERM or SIGHUP arrived: the command cleans up and exits with `code`.
 
-    `words` are flags that resume where it was, for the line that the command prints.
+    Attributes:
+      resumes: whether the same command resumes what this one has begun.
+      words: flags that resume where it was, for the line that the command prints.
     """
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.code = 128 + number
+        self.resumes = False
         self.words: list[str] = []
 
 

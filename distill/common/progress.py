@@ -38,15 +38,14 @@ class Progress:
     Args:
       total, unit: amount of work (None: unknown), and its unit in words.
       done: work finished before this process started; not part of the rate.
-      warm_up: measure the time from the first `advance` on, after something slow that happens once, such as compiling.
     """
 
-    def __init__(self, total: int | None, unit: str, done: int = 0, *, warm_up: bool = False) -> None:
+    def __init__(self, total: int | None, unit: str, done: int = 0) -> None:
         from tqdm import tqdm  # only now, for it takes a while
 
         # tqdm's own lock is shared by processes; a worker that is killed would leave it, and Python would warn.
         tqdm.set_lock(threading.RLock())
-        self.done, self._warms_up = done, warm_up
+        self.done = done
         how: dict[str, Any] = {"bar_format": "{l_bar}{bar}| " + LINE, "dynamic_ncols": True}
         if not getattr(sys.stderr, "isatty", bool)():  # stderr may be None, or have `write` alone
             how = {"file": _Lines(), "bar_format": LINE, "mininterval": BETWEEN_LINES, "delay": FIRST_LINE}
@@ -66,9 +65,6 @@ class Progress:
 
     def advance(self, amount: int, note: str = "") -> None:
         """Add finished work and show it, with a word on its quality or speed."""
-        if self._warms_up and amount:
-            self._warms_up = False
-            self._bar.unpause()  # the time until now does not count
         self.done += amount
         self._bar.set_postfix_str(note, refresh=False)
         self._bar.update(amount)

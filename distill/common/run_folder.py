@@ -28,8 +28,10 @@ import portalocker
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from distill.common import provenance
-from distill.common.errors import DataError, UserError, first_line, listed
+from distill.common.errors import DataError, Interrupted, UserError, first_line, listed
 from distill.common.files import PARTIAL, behind_links, canonical_json, json_bytes
+from distill.common.progress import say
+from distill.common.settings import by_path
 from distill.common.storage import Folder, Storage, storage_of
 
 RECORD = "_run.json"
@@ -181,7 +183,11 @@ def opened(
     folder = run.storage.path if isinstance(run.storage, Folder) else None
     with locked(folder, wait=wait) if folder else nullcontext():
         run.check()
-        yield run
+        try:
+            yield run
+        except Interrupted as stop:
+            stop.resumes |= not run.starts
+            raise
         if folder:
             for path in folder.glob(f".*{PARTIAL}"):  # of files of the run, left by killed processes
                 if path.stem[1:].rpartition(".")[0] in {*files, RECORD}:
@@ -190,17 +196,9 @@ def opened(
 
 def differences(recorded: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
     """Each entry that differs, in words: "seed 1 there, 2 here"; entries of nested objects by dotted names."""
-    old, new = dict(_flat(recorded)), dict(_flat(ours))
+    old, new = by_path(recorded), by_path(ours)
     names = [name for name in {**new, **old} if new.get(name) != old.get(name)]
     return [f"{name} {old.get(name)} there, {new.get(name)} here" for name in names]
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 @contextmanager
@@ -213,9 +211,15 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
         raise UserError(f"{folder}: is a file; a folder is needed here")
     path = behind_links(folder) / LOCK  # the target of a link need not exist yet
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = portalocker.Lock(path, "a", timeout=1e9 if wait else 0, check_interval=0.1, fail_when_locked=not wait)
+    lock = portalocker.Lock(path, "a", timeout=0, fail_when_locked=True)
     try:
-        lock.acquire()
+        try:
+            lock.acquire()
+        except portalocker.AlreadyLocked:
+            if not wait:
+                raise
+            say(f"{folder}: another process is writing here; waiting for it")
+            lock.acquire(timeout=1e9, check_interval=0.1, fail_when_locked=False)
     except portalocker.AlreadyLocked as error:
         raise UserError(f"{folder}: another process is writing here; wait for it, or name another --out") from error
     except portalocker.LockException as error:

@@ -41,7 +41,6 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
-    model_validator,
 )
 from pydantic.fields import FieldInfo
 
@@ -74,7 +73,7 @@ class Settings(BaseModel):
     Raises pydantic's ValidationError, a ValueError, for a wrong value; `build` makes one line of it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     command_line: ClassVar[CommandLine] = CommandLine()
 
     @field_validator("*", mode="before")
@@ -88,25 +87,9 @@ class Settings(BaseModel):
             return [*map(_as_path, value)] if isinstance(value, list | tuple) else _as_path(value)
         return value.tolist() if hasattr(value, "tolist") else value
 
-    @model_validator(mode="before")
-    @classmethod
-    def _over_defaults(cls, values: Any) -> Any:
-        """An object of values changes the default of its field, which may differ from that of its class."""
-        defaults = {name: field.default for name, field in cls.model_fields.items()}
-        return _over(defaults, values) if isinstance(values, Mapping) else values
-
     def replace(self, **changes: Any) -> Self:
         """A copy with other values, checked like a new one."""
         return type(self)(**(dict(self) | changes))
-
-
-def _over(settings: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: dict(before) | _over(dict(before), value)
-        if isinstance(value, Mapping) and isinstance(before := settings.get(name), Settings)
-        else value
-        for name, value in values.items()
-    }
 
 
 def _as_path(value: Any) -> Any:
@@ -162,7 +145,8 @@ def by_path(values: Values, prefix: str = "") -> dict[str, Any]:
     """Nested JSON values by their paths."""
     paths: dict[str, Any] = {}
     for name, value in values.items():
-        paths |= by_path(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+        is_object = isinstance(value, Mapping) and value
+        paths |= by_path(value, f"{prefix}{name}.") if is_object else {prefix + name: value}
     return paths
 
 
@@ -175,7 +159,9 @@ def build(config_class: type[Config], *layers: Values) -> Config:
     Raises ValueError for a wrong value, in one line that begins with its flag or its path.
     """
     fields, flags = fields_of(config_class), config_class.command_line.flags
-    values = {path: value for layer in layers for path, value in _flat(fields, flags, layer)}
+    # The defaults of an object's field may differ from those of its class.
+    defaults = {path: default_of(config_class, path) for path in fields if "." in path}
+    values = {path: value for layer in (defaults, *layers) for path, value in _flat(fields, flags, layer)}
     for path in values.keys() - fields.keys():
         if path.rpartition(".")[0] not in fields or not _is_open(fields[path.rpartition(".")[0]]):
             raise ValueError(f"no setting {path}; --show-config prints all settings")

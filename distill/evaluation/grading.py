@@ -224,5 +224,5 @@ def read_boards(
 def grade_aloud(player: Player, boards: GradedBoards, seed: int) -> Graded:
     """A player's grades, with a progress bar."""
     say(f"grading {player.name}")
-    with Progress(2 * len(boards), "moves", warm_up=True) as progress:
+    with Progress(2 * len(boards), "moves") as progress:
         return grade(player, boards, seed, progress.advance)

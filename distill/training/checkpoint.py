@@ -43,7 +43,7 @@ def save(folder: Path, model: keras.Model, state: dict[str, Any], also: Sequence
     # Into memory first, then to disk as a whole.
     content = io.BytesIO()
     arrays: dict[str, Any] = {f"variable_{number:04d}": array for number, array in enumerate(snapshot(model, also))}
-    np.savez(content, **{STATE: np.array(json.dumps(state)), **arrays})
+    np.savez(content, **{STATE: np.array(json.dumps(state, default=float)), **arrays})
     write_atomically(folder / FILE, content.getvalue())
 
 

@@ -42,7 +42,7 @@ def resume(model: step.TrainingModel, folder: Path) -> None:
 def learn(
     model: step.TrainingModel,
     examples: batching.Examples,
-    rate: Callable[[int], float],
+    rate: float,
     seed: int,
     steps: int | None = None,
     is_over: Callable[[], bool] = lambda: False,
@@ -50,7 +50,7 @@ def learn(
     """Train the recipe's epochs or at most `steps`; returns the mean loss and the losses of the trained network.
 
     Args:
-      rate: the learning rate by the number of the step, from 0.
+      rate: the learning rate.
       seed: of order and mirroring.
       is_over: asked between two steps; True ends the training early, and alone does so with `sys.maxsize` steps.
 
@@ -61,12 +61,12 @@ def learn(
     steps = steps or recipe.length.epochs * batching.batches_an_epoch(len(examples), recipe.batch_size)
     picks = batching.picks(len(examples), recipe.batch_size, seed=seed, mirror=recipe.mirror)
     stream, size = streams.table(model, examples, picks), min(recipe.batch_size, len(examples))
-    with Progress(None if steps == sys.maxsize else steps * size, "boards", warm_up=True) as progress:
+    with Progress(None if steps == sys.maxsize else steps * size, "boards") as progress:
 
         def report(number: int, mean: float) -> None:
             progress.reach((number + 1) * size, f"loss {mean:.4f}")
 
-        taken, means = step.fit(model, stream, range(steps), rate, report, is_over)
+        taken, means = step.fit(model, stream, range(steps), lambda _: rate, report, is_over)
     took = time.monotonic() - began
     if len(examples) < recipe.batch_size and not stream.on_device:
         # For a next table of another size TensorFlow would trace a graph for any size, which differs in the last bits

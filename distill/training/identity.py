@@ -1,13 +1,14 @@
-"""What the weights of a training depend on, for the record of its folder."""
+"""The folder of a training, which holds all that its weights depend on in its record."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from distill.common import UserError, file_hash, plugins
+from distill.common import UserError, file_hash, plugins, run_folder
 from distill.common.settings import as_json, by_path
 from distill.game.encoding import ENCODING_VERSION
 from distill.games.schema import SCHEMA_VERSION
@@ -37,15 +38,20 @@ def identity(config: Any, free: Sequence[str], **also: Any) -> dict[str, Any]:
     return settings | also
 
 
-def require_safe_init(config: Any, out: Path, files: Sequence[str]) -> None:
-    """Raise UserError if --restart would delete the network of --init."""
-    if not (config.restart and config.init):
-        return
-    init = finding.network_file(config.init)
-    deleted = [out.resolve() / name for name in files]
-    paths = (init.parent.resolve() / init.name, init.resolve())  # of a link, and of its target
-    if any(path.is_relative_to(file) for path in paths for file in deleted):
-        raise UserError(f"{init}: --restart would delete the initial network; name another --out")
+def opened(
+    config: Any, out: Path, kind: str, files: Sequence[str], free: Sequence[str], **also: Any
+) -> AbstractContextManager[run_folder.Run]:
+    """Hold the folder of a training with this config; the other arguments are those of `Record` and `identity`.
+
+    Raises UserError if --restart would delete the network of --init.
+    """
+    if config.restart and config.init:
+        init = finding.network_file(config.init)
+        paths = (init.parent.resolve() / init.name, init.resolve())  # of a link, and of its target
+        if any(path.is_relative_to(out.resolve() / name) for path in paths for name in files):
+            raise UserError(f"{init}: --restart would delete the initial network; name another --out")
+    known, settings = identity(config, free, **also), as_json(config.replace(restart=False))
+    return run_folder.opened(out, kind, known, settings=settings, files=files, restart=config.restart)
 
 
 def finished_line(out: Path, line: str) -> str:

@@ -34,9 +34,6 @@ from distill.training.schedule import State, ValidatedState
 SHARE_OF_MINUTES = 0.85
 """Share of `minutes` planned for training steps; evaluations, saving and export need the rest."""
 
-Watch: TypeAlias = Callable[[keras.Model], dict[str, float]]
-"""More columns for the history from the network as it is at an evaluation."""
-
 Evaluate: TypeAlias = Callable[[dict[str, float], float], None]
 """Called after the steps until an evaluation, with the means of their losses and the time at which they began. It
 measures what was learned, adds a row to the history and saves the network."""
@@ -63,7 +60,7 @@ def run(
       also: other networks on which the next step depends.
     """
     size, unit = amount
-    with Progress(state.planned_steps * size, unit, done=state.step * size, warm_up=True) as progress:
+    with Progress(state.planned_steps * size, unit, done=state.step * size) as progress:
 
         def report(number: int, mean: float) -> None:
             after_step()
@@ -86,7 +83,6 @@ def train(
     validation: batching.Examples,
     recipe: Recipe,
     folder: Path,
-    watch: Watch | None = None,
     loss: losses.Loss | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> ValidatedState:
@@ -95,10 +91,9 @@ def train(
     Args:
       core: the network, which becomes what was learned, unless the run was done; `finding.BEST` is in the folder then.
         A copy with fast CPU kernels is trained.
-      watch: adds columns to the history after each evaluation.
       loss: the loss of each board; None: `losses.policy_and_value_loss`.
       callbacks: told of the start and end of training, and at the end of an epoch, which is an evaluation here, of its
-        row of the history. Their model is `core`. They cannot end the training.
+        row of the history, to which they may add numbers. Their model is `core`. They cannot end the training.
 
     With `interpolate`, `core` must have its initial weights, also if the run resumes.
     Raises UserError if the loss becomes NaN or infinite; the last checkpoint stays.
@@ -122,8 +117,11 @@ def train(
         step.require_number(measured["loss"], state.step, recipe)
         row = {"step": state.step, "epoch": round(state.step / an_epoch, 3)}
         row |= {"learning_rate": rate(state.step - 1), "training_loss": means["loss"]}
-        row |= {f"validation_{name}": value for name, value in measured.items()} | (watch(core) if watch else {})
-        state.history.append(row | {"seconds": round(time.monotonic() - began, 2)})
+        row |= {f"validation_{name}": value for name, value in measured.items()}
+        row |= {"seconds": round(time.monotonic() - began, 2)}
+        for callback in callbacks:
+            callback.on_epoch_end(len(state.history), row)
+        state.history.append(row)
         # Keep the network where it is the best so far.
         if measured["loss"] < state.best_loss:
             state.best_loss, state.best_step, state.best_evaluation = measured["loss"], state.step, len(state.history)
@@ -131,7 +129,6 @@ def train(
         schedule.after_evaluation(recipe, state)
         save_network(core, folder / LAST)
         history.write(folder, state.history)
-        told.on_epoch_end(len(state.history) - 1, dict(state.history[-1]))
 
     told = keras.callbacks.CallbackList(callbacks, model=core)
     told.on_train_begin()

@@ -7,16 +7,11 @@ python -m experiments.study.train --arch column-threats --data data/games --out 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import Field
 
 from distill import networks, train
 from distill.common import cli
 from experiments.study import CANDIDATES, SHAPES
-
-if TYPE_CHECKING:
-    import keras
 
 WATCHED = 5000
 """Boards of a set, at most, on which a network is graded at such a look: `midgame` has as many in its dev half."""
@@ -39,6 +34,8 @@ class StudyTrainConfig(train.TrainConfig):
 def run(config: StudyTrainConfig) -> str:
     """Train one network; returns the line that says where it is and its top-1 accuracy against the teacher."""
     networks.start_backend()
+    import keras
+
     from distill.alphazero import grades
     from distill.networks import saved
     from distill.players.network import NetworkPlayer
@@ -46,10 +43,12 @@ def run(config: StudyTrainConfig) -> str:
 
     boards = grades.boards(WATCHED)
 
-    def watch(core: keras.Model) -> dict[str, float]:
-        return grades.grade(NetworkPlayer(name="network", predict=saved.predict_with(core)), boards)
+    class Watch(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+            player = NetworkPlayer(name="network", predict=saved.predict_with(self.model))
+            logs |= grades.grade(player, boards)
 
-    return train.run(config, shapes.build, watch)
+    return train.run(config, shapes.build, callbacks=[Watch()])
 
 
 main = cli.Command("study.train", StudyTrainConfig, run, train.PRESETS, package="experiments")

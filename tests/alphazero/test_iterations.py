@@ -1,10 +1,10 @@
-"""The iterations of a run (`alphazero/iterations.py`, `ends.py`). Properties:
+"""The iterations of a run (`alphazero/iterations.py`). Properties:
 
 - iterations by a clock fill the minutes, whatever the speed of the machine and however long saving takes;
 - an interrupted iteration has the time that is left to it;
 - searches grow by the stages, the learning rate rises and falls, the first games are the teacher's, the last iteration
   only learns; with counts, nothing of this depends on the number of iterations;
-- the record of a finished run is read as counts, and a file that is none is named;
+- the record of a finished run is read as counts; a file that is none, and a run with other settings, is refused;
 - presets calculate in bfloat16 on processors that have it, and on no others.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from distill import reinforce
-from distill.alphazero import ends, games, iterations
-from distill.alphazero.ends import Count
+from distill.alphazero import games, iterations
+from distill.alphazero.iterations import End
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, cli
@@ -45,7 +45,7 @@ def iteration(monkeypatch):
 
     def made(config: SelfPlayConfig, number: int) -> iterations.Iteration:
         of = iterations.number_of(config)
-        end = ends.by_clock(config, number, of, 0, 0, lambda: 0, 0)
+        end = iterations.by_clock(config, number, of, 0, 0, lambda: 0, 0)
         return iterations.iteration(config, number, of, end, Path("champion"))
 
     return made
@@ -59,7 +59,7 @@ def test_iterations_by_the_clock_fill_the_minutes(minutes, step, shard, saving):
     of = iterations.number_of(config)
     for number in range(1, of + 1):
         began, slower = time[0], 1 + number % 2
-        end = ends.by_clock(config, number, of, gone, saved, lambda: time[0], began)
+        end = iterations.by_clock(config, number, of, gone, saved, lambda: time[0], began)
         while number == 1 and end.seconds_left():
             time[0] += shard * slower
         while number > 1 and not end.is_over():
@@ -72,13 +72,14 @@ def test_iterations_by_the_clock_fill_the_minutes(minutes, step, shard, saving):
 def test_an_iteration_ends_when_its_share_of_the_time_is_over():
     config, looks = hour(minutes=60), itertools.count(1000.0, 100)
     first, later = (
-        ends.by_clock(config, number, 21, gone, 3, lambda: next(looks), 1000) for number, gone in ((1, 0), (2, 40))
+        iterations.by_clock(config, number, 21, gone, 3, lambda: next(looks), 1000)
+        for number, gone in ((1, 0), (2, 40))
     )
-    assert (first.ends, later.ends) == (1000 + 0.04 * 3600 - 3, 1000 + 60 - 3)
+    assert (first.at, later.at) == (1000 + 0.04 * 3600 - 3, 1000 + 60 - 3)
     assert [later.seconds_left(), later.is_over()] == [57, True]
-    assert later.looked == 1100
+    assert later.seconds_since() == 1200 - 1057
     assert [(end.games, end.plays) for end in (first, later)] == [(64, True), (0, True)]
-    assert not ends.by_clock(config, 21, 21, 57, 0, lambda: 0, 0).plays
+    assert not iterations.by_clock(config, 21, 21, 57, 0, lambda: 0, 0).plays
 
 
 def test_searches_and_learning_rates_follow_the_share_of_the_time(iteration):
@@ -103,21 +104,25 @@ def test_iterations_by_numbers_do_not_depend_on_how_many_there_are(monkeypatch):
     config = build(SelfPlayConfig, PRESETS["connect-4-ai-2"].values)
     for number, noise, rate in ((1, 0.5, 0.2), (100, 0.5, 0.02), (101, 0.25, 0.02), (150, 0.25, 0.002)):
         for of in (200, 2000):
-            found = iterations.iteration(config, number, of, Count(games=16), Path("champion"))
+            found = iterations.iteration(config, number, of, End(games=16), Path("champion"))
             assert (found.player.settings.search.noise_fraction, found.learning_rate) == (noise, rate)
             assert found.learns_from == range(1, number + 1)
 
 
-def test_the_record_of_a_run_is_read_as_counts(tmp_path):
+def test_the_record_of_a_run_with_the_same_settings_is_read_as_counts(tmp_path):
     file, counts = tmp_path / "_run.json", [{"games": 64, "steps": 0}, {"games": 0, "steps": 7}]
-    file.write_text(json.dumps({"result": {"replay": counts}}))
-    assert ends.recorded(file) == [Count(games=64, steps=0), Count(games=0, steps=7)]
+    stored = {"identity": {"seed": 1, "schedule.minutes": 60.0, "old": 3}, "result": {"replay": counts}}
+    file.write_text(json.dumps(stored))
+    same = {"seed": 1, "schedule.minutes": None, "new": 4}
+    assert iterations.recorded(file, same) == [End(games=64, steps=0), End(games=0, steps=7, plays=False)]
+    with pytest.raises(UserError, match=r"_run\.json: of a run with other settings \(seed 1 there, 2 here\)"):
+        iterations.recorded(file, same | {"seed": 2})
     with pytest.raises(UserError, match=r"other\.json: no such file; name the _run\.json of a finished run"):
-        ends.recorded(tmp_path / "other.json")
+        iterations.recorded(tmp_path / "other.json", same)
     for content in ("{", "[]", '{"result": null}', '{"result": {"iterations": 3}}', '{"result": {"replay": [{}]}}'):
         file.write_text(content)
         with pytest.raises(UserError, match=r"_run\.json: not the record of a finished run with --minutes"):
-            ends.recorded(file)
+            iterations.recorded(file, same)
 
 
 @pytest.mark.parametrize(

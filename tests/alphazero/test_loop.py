@@ -27,7 +27,7 @@ from distill.common.executors import Workers
 from distill.games import reader
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
-from distill.training import continual, step
+from distill.training import step
 
 SET = ("eval_boards=5", "shard_games=2", "batch_size=16", "precision=float32", "teacher_simulations=20")
 SEARCHES = [
@@ -228,17 +228,3 @@ def test_the_average_plays_and_is_kept(replay, tmp_path, monkeypatch):
     network = reader.open_run(tmp_path / "run/iterations/0003/games").identity["network"]
     assert network == f"{given[0][1]}-float32"
     assert weights_hash(saved.load_core(tmp_path / "run" / run_files.BEST)) == given[-1][1]
-
-
-def test_the_rate_of_an_iteration_is_that_of_all_its_steps(replay, tmp_path, monkeypatch):
-    rates: list[list[float]] = []
-    learn = continual.learn
-
-    def watched(learner: Any, drawn: Any, rate: Any, *rest: Any) -> Any:
-        rates.append([rate(0), rate(99)])
-        return learn(learner, drawn, rate, *rest)
-
-    monkeypatch.setattr(continual, "learn", watched)
-    assert selfplay.main([*replay, str(tmp_path / "run")]) == 0
-    assert [first == last for first, last in rates] == [True] * 3
-    assert [first for first, _ in rates] == [each["learning_rate"] for each in metrics(tmp_path / "run")[1:]]

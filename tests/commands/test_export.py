@@ -185,19 +185,6 @@ def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
     assert "unseen" not in text
 
 
-def test_the_card_names_the_commands_and_the_data_of_a_network_that_ships():
-    text = card_of(card.read_results(REFERENCE / "pillar"))
-    assert '"commands": "pipelines/reference.sh pillar"' in text
-    assert not {"prepared", "out", "by_ply", "kind"} & set(re.findall(r'^ "(\w+)":', text, re.MULTILINE))
-    assert '"data": [\n  "data/reference/labels-200"\n ],' in card_of(card.read_results(REFERENCE / "cnn-strong"))
-    for name in SHIPPED:
-        assert "license: apache-2.0" in card_of(card.results({"out": f"models/reference/{name}"}))
-    for out in ("models/mine", "models/reference/mine", None):
-        text = card_of(card.results({"out": out, "steps": 1}))
-        assert "license: unknown" in text
-        assert '"commands"' not in text
-
-
 def test_the_facts_of_a_self_play_run_are_those_of_the_whole_run(tmp_path):
     shutil.copy(REFERENCE.parent / "long" / "hour" / "_run.json", tmp_path)
     facts = card.read_results(tmp_path)["training"]

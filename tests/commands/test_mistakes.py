@@ -17,14 +17,11 @@ arena random -> at least two players
 arena random nobody -> player 'nobody' is unknown
 arena random random -> named twice
 arena pillar pillar/ -> named twice
-arena random punisher --games 3 -> --games 3 must be a multiple of 2
-arena random punisher --seed -1 -> --seed -1 must be greater than or equal to 0
 arena random punisher --opening-plies 1 -> openings of 1 plies, 100 are needed
 evaluate -> name a player
 evaluate nobody -> player 'nobody' is unknown
 evaluate random random -> named twice
 evaluate uct:x -> uct:N needs a whole number
-evaluate random --boards 0 -> --boards 0 must be greater than or equal to 1
 evaluate random ROOT/data/reference/labels-200 -> name a network besides a folder of games
 evaluate random --half both -> --half both must be 'dev' or 'test'
 export -> needs a model
@@ -33,66 +30,34 @@ export a --web c --out d -> --out d must be left out with --web
 export a --formats onyx -> --formats onyx must be of savedmodel, litert, onnx, litert-int8, onnx-int8
 export a --formats '' -> --formats  must be of savedmodel
 export a --formats -> --formats  must be of savedmodel
-generate --games 0 -> --games 0
-generate --simulations 0 -> --simulations 0
 generate --set search.mcts_solver=on --simulations 250001 -> simulations 250001 must be at most 250,000 with mcts_solver
-generate --workers 0 -> --workers 0
-generate --noise-fraction 1.5 -> --noise-fraction 1.5
 generate --out ' ' -> --out   must be a name or a path
 evaluate random --out '' -> --out  must be a path
 prepare --data data '' -> --data data  must be a path
 generate --opening-moves 8 1 -> --opening-moves 8 1
 generate --opening-moves 0 31 -> --opening-moves 0 31
-generate --seed -1 -> --seed -1
-generate --gaems 5 -> --gaems
-inspect --labels -1 -> --labels -1 must be greater than or equal to 0
-inspect --lines 0 -> --lines 0 must be greater than or equal to 1
 play random --moves 48 -> --moves 48: move 2 is '8', not a column from 1 to 7
 play random --moves 4444444 -> --moves 4444444: move 7 falls into column 4, which is full
 play random --moves '1. 4 4 3. 5' -> --moves 1. 4 4 3. 5: cannot read 3. as the number of move 3
 play random uct:5 -> unrecognized arguments: uct:5
 play nobody -> player 'nobody' is unknown
 play uct:0 -> whole number of simulations
-prepare --validation-fraction 1 -> --validation-fraction 1 must be less than 1
-prepare --validation-fraction some -> --validation-fraction
-prepare --data -> --data
-prepare --unknown -> --unknown
 reinforce --arch gpt -> --arch gpt must be one of
-reinforce --games 7 -> --games 7 must be a multiple of 2
-reinforce --lr -> --lr  must have at least 1 item
-reinforce --lr 1e-3 0 -> --lr 0 must be greater than 0
-reinforce --entropy 0.1 -> --entropy: expected 2 arguments
-reinforce --entropy 0.1 -1 -> --entropy -1 must be greater than or equal to 0
-reinforce --set gate=1.2 -> --set opponents.gate 1.2 must be less than or equal to 1
 reinforce --arch cnn --init models/pillar -> --arch and --init exclude each other
 reinforce --games 6 --set opponents.number=4 -> opponents.number 4 must be at most 3 with --games 6
 selfplay --games-only -> --games-only needs --init
-selfplay --gate 1 -> --gate 1 must be less than 1
-selfplay --set arena.games=3 -> --set arena.games 3 must be a multiple of 2
 selfplay --set arena.plies=1 -> there are only about 4 openings
-selfplay --set replay.rows=0 -> --set replay.rows 0 must be greater than or equal to 1
 selfplay --set opening_moves=[3,1] -> --set opening_moves 3 1 must be two numbers
-selfplay --simulations 0 -> --simulations 0
-selfplay --simulations 20000 -> --simulations 20000 must be less than or equal to 16384
-selfplay --set dirichlet_alpha=0 -> --set search.dirichlet_alpha 0 must be greater than or equal to 0.02
-selfplay --set search.sampling_plies=43 -> --set search.sampling_plies 43 must be less than or equal to 42
-selfplay --seed -1 -> --seed -1 must be greater than or equal to 0
-reinforce --seed 18446744073709551616 -> --seed 18446744073709551616 must be less than 18446744073709551616
-train --set seed=18446744073709551616 -> --set learning.seed 18446744073709551616 must be less than 18446744073709551616
-selfplay --minutes -1 -> --minutes -1 must be greater than 0
 selfplay --set teacher_share=0.1 -> stages and teacher_share need --minutes
-selfplay --set ema=1 -> --set learning.ema 1 must be less than 1
-serve --port 65536 -> --port 65536 must be less than or equal to 65535
-serve --max-simulations 0 -> --max-simulations 0 must be greater than or equal to 1
 serve --host everywhere -> must be an IP address
 serve --allow-host example.org:80 -> --allow-host example.org:80 must be a name without scheme or port
 serve --players nobody -> --players nobody must be module:object
 train --arch gpt -> --arch gpt must be one of
-train --batch-size -3 -> --batch-size -3 must be greater than or equal to 1
 train --steps 9 --set minutes=1 -> --steps 9 must be left out with minutes
 train --set interpolate=0.5 -> interpolate 0.5 must be 0 without --init
 train --arch resnet --value-target none -> --value-target none does not fit resnet, which always has a value head
 walk -> needs PLAYER
+generate --games 0 -> --games 0 must be greater than or equal to 1
 """
 
 

@@ -5,7 +5,6 @@
 - take back undoes the person's last move, also after the end;
 - the end of the input ends the game politely; Ctrl-C exits with 130 and tells the moves;
 - a game given as moves, in any usual notation, resumes there;
-- the last stone is marked;
 - without a player it takes the shipped network;
 - a network that cannot be read is one line and exit 1; the shipped one prints nothing of a library's own.
 """
@@ -21,7 +20,6 @@ import pytest
 from helpers import DRAWN
 
 from distill import play
-from distill.players.terminal import board_text
 
 
 @pytest.fixture
@@ -90,17 +88,6 @@ def test_what_cannot_be_done_is_answered_and_the_game_goes_on(session, typed, an
     assert code == 0
     assert answer in screen.split("Your turn (X): ", 1)[1]
     assert last_line(screen).startswith("Not finished · game 4444447")
-
-
-def test_the_last_stone_is_marked():
-    text = board_text([3, 3])
-    assert text.splitlines() == [
-        "",
-        *[" .  .  .  .  .  .  . "] * 4,
-        " .  .  . <O> .  .  . ",
-        " .  .  .  X  .  .  . ",
-        " 1  2  3  4  5  6  7 ",
-    ]
 
 
 def test_ctrl_c_shows_the_moves():

@@ -1,24 +1,23 @@
 """The command `reinforce`. Properties:
 
 - it leaves what it promises, starts from a given network, and says when it is finished;
-- killed, it resumes to the weights of an uninterrupted run;
+- killed in its last evaluation, it does not train again;
 - it names wrong networks in one line.
 """
 
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
 from helpers import change_record
-from network_helpers import kill_once, same, small_command
+from network_helpers import same
 
 from distill import networks, reinforce
 from distill.common import run_folder
 from distill.exporters import publish
 from distill.networks import finding, predict, saved
 from distill.policy_gradient import run as policy_gradient
-from distill.training import checkpoint, history
+from distill.training import history
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
@@ -86,17 +85,6 @@ def test_a_run_killed_in_its_final_evaluation_does_not_train_again(run, tmp_path
     assert "compiling" not in capsys.readouterr().err
     assert run_folder.result_of(out) == metrics
     assert same(*(saved.load_core(folder / finding.BEST).get_weights() for folder in (run, out)))
-
-
-@pytest.mark.slow
-def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)
-    out = tmp_path / "cut"
-    command = [*small_command("reinforce"), *SMOKE, "--out", str(out)]
-    kill_once(out / "checkpoint.npz", command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    assert run_folder.result_of(out) == {}
-    assert reinforce.main([*SMOKE, "--out", str(out)]) == 0
-    assert same(checkpoint.load(run)[0], checkpoint.load(out)[0])
 
 
 def test_a_wrong_initial_network_is_named(tmp_path, complaint):

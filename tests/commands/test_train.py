@@ -3,11 +3,9 @@
 - it writes every file it promises, says so if it is finished already, refuses other settings with the difference,
   starts from scratch with --restart, and refuses an unsuitable initial network;
 - top-1 accuracy is measured on the rows that the metrics name;
-- Keras callbacks and TensorBoard follow it, and a restart leaves none of the old figures;
-- a run killed at any point resumes to the weights of an uninterrupted one.
+- Keras callbacks and TensorBoard follow it, and a restart leaves none of the old figures.
 """
 
-import os
 import shutil
 from typing import ClassVar
 
@@ -21,13 +19,11 @@ import distill
 from distill import train
 from distill.common import provenance, run_folder
 from distill.datasets import validation
-from distill.exporters import publish
 from distill.networks import predict, saved
 from distill.networks.finding import BEST
 from distill.training import history
 from distill.training.identity import LAST
 from tests.helpers import make_games, write_games
-from tests.network_helpers import kill_once, same, small_command
 
 pytestmark = pytest.mark.usefixtures("small_shapes", "nothing_ships_here")  # accuracy: on the run's own games
 
@@ -135,28 +131,6 @@ def test_other_settings_in_the_same_folder_are_refused_with_the_difference(train
     before = (trained / "_run.json").read_bytes()
     assert "lr 0.002 there, 0.5 here" in complaint(train, *arguments(games, trained, "--lr", "0.5"))
     assert (trained / "_run.json").read_bytes() == before
-
-
-def quiet_by_itself() -> dict[str, str]:
-    """The variables of a user, who has set no level of TensorFlow's log lines."""
-    return {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
-
-
-@pytest.mark.slow  # in this process: `a_run_interrupted_twice`
-def test_a_killed_run_resumes(trained, games, tmp_path, monkeypatch):
-    """kill -9 once the first epoch is stored; the same command ends with the weights of an uninterrupted run."""
-    monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)  # in this process; other tests export
-    monkeypatch.setattr(history, "write", lambda *_: None)  # and draw
-    cut, said = tmp_path / "cut", tmp_path / "stderr.txt"
-    with said.open("w") as file:
-        command = [*small_command("train"), *arguments(games, cut)]
-        kill_once(cut / "checkpoint.npz", command, stdout=file, stderr=file, env=quiet_by_itself())
-    expected = ("loading Keras", "compiling the training step")
-    others = [line for line in said.read_text().splitlines() if not line.startswith(expected)]
-    assert [line for line in others if " boards · " not in line and " tables of " not in line] == []
-    assert run_folder.result_of(cut) == {}
-    assert train.main(arguments(games, cut)) == 0
-    assert same(*(saved.load_core(folder / LAST).get_weights() for folder in (trained, cut)))
 
 
 def test_keras_callbacks_and_tensorboard_follow_a_training(trained, games, tmp_path, eagerly):

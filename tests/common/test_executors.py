@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from distill.common import executors, machine
+from distill.common import executors
 
 SCRIPT = """
 import asyncio
@@ -117,8 +117,3 @@ def test_a_process_ends_whose_workers_could_not_be_started_or_are_busy(how, code
     done = subprocess.run([sys.executable, "-c", ENDS, how], capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr
     assert "LokyProcess" not in done.stderr
-
-
-def test_the_processors_are_those_that_this_process_may_use(monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # as a quota of a container, which loky reads, too
-    assert machine.cores() == 1

@@ -128,16 +128,6 @@ def test_a_module_that_was_imported_before_it_is_named_keeps_its_hash(engine):
         plugins.load("my_engine:label", "--labeller")
 
 
-def test_an_import_that_failed_can_be_mended_in_the_same_process(engine):
-    for source in ("import nothing_like_this", "def label(boards): return boards"):
-        (engine / "broken.py").write_text(source)
-        loaded = source.startswith("def")
-        if not loaded:
-            with pytest.raises(UserError, match="importing broken failed: ModuleNotFoundError"):
-                plugins.load("broken:label", "--labeller")
-    assert plugins.source_hash(plugins.load("broken:label", "--labeller")) == file_hash(engine / "broken.py")
-
-
 def test_an_edit_that_keeps_size_and_second_is_not_hidden_by_a_compiled_file(engine):
     code = "import sys; from distill.common import plugins; sys.exit(plugins.load('sized:f', '--arch')())"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

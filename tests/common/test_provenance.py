@@ -1,9 +1,8 @@
 """What artefacts say about their origin.
 
 * The versions are those of the packages that are installed.
-* The commit is the checkout's, with "+" exactly while a tracked file differs, and None where this is no checkout,
-  also inside somebody else's, unless the build of the installed package recorded it. `distill.__version__` tells it;
-  the version that files name does not.
+* The commit is the checkout's, with "+" exactly while a tracked file differs. `distill.__version__` tells it; the
+  version that files name does not.
 * Shipped folders are found in a checkout, or in an installed package.
 * The line that installs an extra names its packages, the same in a checkout and installed, and no message has another.
 """
@@ -53,28 +52,6 @@ def test_the_commit_carries_a_plus_exactly_while_a_tracked_file_differs(checkout
     assert provenance.versions()["distill"] == distill.VERSION  # files of games hold it: their bytes know no commit
     (checkout / "file").write_text("one", encoding="utf-8")
     assert provenance.commit() == head
-
-
-def test_a_package_installed_inside_another_checkout_does_not_take_its_commit(checkout, monkeypatch):
-    inside = checkout / "site-packages"
-    inside.mkdir()
-    monkeypatch.setattr(provenance, "ROOT", inside)
-    assert provenance.commit() is None
-    assert distill.__version__ == distill.VERSION
-    (inside / "distill").mkdir()
-    (inside / "distill" / "COMMIT").write_text("0123456789abcdef+\n")  # as its build recorded it
-    assert provenance.commit() == "0123456789abcdef+"
-    assert distill.__version__ == f"{distill.VERSION}+g0123456.dirty"
-
-
-def test_without_a_commit_or_git_there_is_none(checkout, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setenv("PATH", str(checkout))
-        assert provenance.commit() is None
-    assert provenance.commit() is not None
-    shutil.rmtree(checkout / ".git")
-    subprocess.run(["git", "-C", str(checkout), "init", "--quiet"], check=True)
-    assert provenance.commit() is None
 
 
 def test_a_shipped_folder_is_found_in_a_checkout_and_in_an_installed_package(tmp_path, monkeypatch):

@@ -3,12 +3,13 @@
 - a folder of another kind, with another identity (all differences, by dotted name) or with files of these names that no
   run recorded is refused in one line, and nothing in it changes;
 - --restart deletes only files that the record lists, never by a pattern, also when it is killed half-way;
-- a result completes a run, and starting or extending the run again removes it; a run that was begun resumes;
+- a result completes a run, and starting or extending the run again removes it; a run that was begun resumes, also
+  after Ctrl-C, which says so;
 - a record that cannot be written leaves the old one;
 - a second writer is refused, or waits; a killed writer's lock goes with it; readers need no lock;
 - where files cannot be locked, the folder is named;
 - a damaged record, and one that names a path outside of its folder, is refused;
-- half-written files of the run are removed, others stay; a link to a folder stays a link;
+- a link to a folder stays a link;
 - under a URL a record works the same, without a lock.
 """
 
@@ -22,7 +23,7 @@ import portalocker
 import pytest
 from helpers import SHIPPED, change_record, held, no_file_larger_than, state
 
-from distill.common import DataError, UserError, provenance, run_folder
+from distill.common import DataError, Interrupted, UserError, provenance, run_folder
 from distill.common.storage import Remote
 from distill.games import schema
 
@@ -80,6 +81,17 @@ def test_a_result_completes_a_run_and_the_next_begin_removes_it(tmp_path):
         run_folder.finished(tmp_path, "test run")
     with pytest.raises(DataError, match="holds test run, not games"):
         run_folder.finished(tmp_path, "games")
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_interrupted_run_resumes_once_it_has_begun(tmp_path, begun):
+    finish(tmp_path, "model")
+    stop = Interrupted(2)
+    with contextlib.suppress(Interrupted), run(tmp_path, restart=True) as folder:
+        if begun:
+            folder.begin()
+        raise stop
+    assert stop.resumes == begun
 
 
 def test_a_restart_deletes_what_the_record_lists_and_nothing_else(tmp_path):
@@ -142,20 +154,6 @@ def test_a_record_that_names_a_path_outside_of_its_folder_is_refused(name, tmp_p
     assert state(tmp_path) == before
 
 
-def test_half_written_files_of_the_run_go_with_the_next_writer_that_ends_well(tmp_path):
-    half = [tmp_path / f".{name}.x1_a5678.partial" for name in ("model", "_run.json")]
-    others = [tmp_path / name for name in (".film.x1_a5678.partial", ".model.partial", "model.partial")]
-    for file in (*half, *others):
-        file.touch()
-    with contextlib.suppress(UserError), run(tmp_path):
-        raise UserError("something else is wrong")
-    assert all(file.exists() for file in half)
-    with run(tmp_path):
-        pass
-    assert not any(file.exists() for file in half)
-    assert all(file.exists() for file in others)
-
-
 def test_a_link_to_a_folder_stays_a_link_also_where_the_folder_is_not_there_yet(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "not" / "yet")
     finish(tmp_path / "link", "model")
@@ -166,7 +164,7 @@ def test_a_link_to_a_folder_stays_a_link_also_where_the_folder_is_not_there_yet(
         pass
 
 
-def test_a_second_writer_is_refused_or_waits_and_a_reader_is_neither(tmp_path):
+def test_a_second_writer_is_refused_or_waits_and_a_reader_is_neither(tmp_path, capsys):
     finish(tmp_path, "model")
     ended = list[str]()
 
@@ -181,6 +179,7 @@ def test_a_second_writer_is_refused_or_waits_and_a_reader_is_neither(tmp_path):
         work.start()
         work.join(0.3)
         assert not ended
+        assert capsys.readouterr().err == f"{tmp_path}: another process is writing here; waiting for it\n"
         process.kill()  # the system releases its lock
         work.join(60)
     assert ended == ["waited"]

@@ -56,7 +56,7 @@ def test_measured_pairs_are_kept_and_an_interrupted_run_resumes(here, monkeypatc
     monkeypatch.setattr(measure, "play_games", interrupted)
     three = ["random", "beginner", *SMALL[1:]]
     assert ladder.main(three) == 143
-    assert "to continue: python -m experiments.players random beginner punisher" in capsys.readouterr().err
+    assert "python -m experiments.players random beginner punisher" in capsys.readouterr().err
     assert ladder.main(three) == 0
     assert played == [
         ["random", "beginner"], ["beginner", "punisher"], ["beginner", "punisher"], ["random", "punisher"]

@@ -2,8 +2,7 @@
 
 - training that a clock ends gives the weights of training for as many steps;
 - its loss falls, and a resumed one goes on to the same weights, with every optimizer;
-- a missing checkpoint is named;
-- the trained network is measured on boards of all keys, at most MEASURED of them.
+- a missing checkpoint is named.
 """
 
 import sys
@@ -15,7 +14,7 @@ from selfplay_helpers import tiny
 from distill.common import UserError
 from distill.common.settings import build
 from distill.datasets import replay
-from distill.training import checkpoint, continual, losses
+from distill.training import checkpoint, continual
 from distill.training.recipe import Recipe
 
 
@@ -28,13 +27,13 @@ def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_
     learner, resumed = (continual.begin(tiny(), recipe) for _ in range(2))
     with pytest.raises(UserError, match="no checkpoint"):
         continual.resume(resumed, tmp_path)
-    first = continual.learn(learner, examples, lambda _: 0.02, seed=1)
+    first = continual.learn(learner, examples, 0.02, seed=1)
     assert first["steps"] == 2 * (len(examples) // 64)
     checkpoint.save(tmp_path, learner, first)
     assert checkpoint.load(tmp_path)[1] == pytest.approx(first)
     continual.resume(resumed, tmp_path)
     for table in (examples, examples[:40], examples):  # also one smaller than a batch
-        second, again = (continual.learn(model, table, lambda _: 0.01, seed=2) for model in (learner, resumed))
+        second, again = (continual.learn(model, table, 0.01, seed=2) for model in (learner, resumed))
         assert second | {"step_seconds": 0} == pytest.approx(again | {"step_seconds": 0})
         assert len(table) == 40 or second["training_loss"] < first["training_loss"]
     for array, expected in zip(resumed.core.get_weights(), learner.core.get_weights(), strict=True):
@@ -46,24 +45,9 @@ def test_training_that_a_clock_ends_is_training_of_as_many_steps(three_runs, sma
     recipe = build(Recipe, {"batch_size": 64, "value_target": "outcome"})
     clocked, counted = (continual.begin(tiny(), recipe) for _ in range(2))
     looks = iter([False, False, True])
-    by_clock = continual.learn(clocked, examples, lambda _: 0.02, 1, sys.maxsize, lambda: next(looks))
-    by_count = continual.learn(counted, examples, lambda _: 0.02, 1, 3)
+    by_clock = continual.learn(clocked, examples, 0.02, 1, sys.maxsize, lambda: next(looks))
+    by_count = continual.learn(counted, examples, 0.02, 1, 3)
     assert by_clock["steps"] == 3
     assert by_clock | {"step_seconds": 0} == by_count | {"step_seconds": 0}
     for ours, theirs in zip(clocked.core.get_weights(), counted.core.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-@pytest.mark.parametrize("most", [1, 40])
-def test_the_boards_that_are_measured_are_of_all_keys(most, three_runs, small_networks, monkeypatch):
-    examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
-    monkeypatch.setattr(continual, "MEASURED", most)
-    monkeypatch.setattr(continual, "MEASURED_SHARE", 1)
-    seen = []
-    monkeypatch.setattr(
-        losses, "evaluate", lambda _model, few, _recipe: seen.append(few) or {"loss": 0, "value_error": 0}
-    )
-    recipe = build(Recipe, {"batch_size": 64, "epochs": 2, "value_target": "outcome"})
-    continual.learn(continual.begin(tiny(), recipe), examples, lambda _: 0.01, seed=1)
-    assert min(most, len(examples)) / 2 <= len(seen[0]) <= most
-    assert most == 1 or seen[0].mask[-1] > examples.mask[len(examples) * 9 // 10]
