@@ -103,15 +103,14 @@ def predict(current: Any, mask: Any) -> tuple[Any, Any]:
 
 def puct_speed(simulations: int, seconds: float) -> float:
     """PUCT simulations a second of processor time, in this process."""
-    from distill.games import runs
+    from distill.games import playing
     from distill.games.selfplay import SelfPlaySettings
     from distill.mcts import puct
 
     settings = SelfPlaySettings(search=puct.PuctSettings(simulations=simulations), opening_moves=(0, 20))
 
     def search(first: int, steps: int) -> int:
-        found = [runs.opening(settings, game) for game in range(first, first + GAMES)]
-        current, mask = (np.array([getattr(each, name) for each in found], np.uint64) for name in ("current", "mask"))
+        current, mask = playing.starts(settings, range(first, first + GAMES))
         return int(puct.play_games(current, mask, settings.search, predict, lanes=GAMES, steps=steps).simulations.sum())
 
     search(0, 1)  # compiles

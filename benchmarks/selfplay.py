@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from distill import networks
-from distill.games import runs
+from distill.games import playing
 from distill.games.selfplay import SelfPlaySettings
 from distill.mcts import puct
 
@@ -36,8 +36,7 @@ PUBLISHED = "AlphaZero.jl: 5,000 games an hour at 600 simulations with a desktop
 def starts(games: int, moves: tuple[int, int]) -> tuple[Any, Any]:
     """Positions after random openings: current and mask."""
     settings = SelfPlaySettings(opening_moves=moves)
-    found = [runs.opening(settings, game) for game in range(games)]
-    return tuple(np.array([getattr(each, name) for each in found], np.uint64) for name in ("current", "mask"))
+    return playing.starts(settings, range(games))
 
 
 class Clock:

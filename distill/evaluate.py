@@ -30,7 +30,7 @@ from distill.common.settings import CommandLine, NameOrPath, Seed, Settings, as_
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, labels, report
 from distill.evaluation.grading import Summary
-from distill.games import making, reader
+from distill.games import reader, shards
 from distill.networks import finding
 from distill.players import names
 from distill.players.network import NetworkPlayer
@@ -107,7 +107,7 @@ def run(config: EvaluateConfig) -> str:
         run_folder.opened(
             config.out, "evaluation", settings, settings=settings, files=FILES, restart=True, wait=True
         ) as record,
-        making.on_cluster(config.cluster) if config.cluster else nullcontext() as cluster,
+        shards.workers_of(None, 1, config.cluster) if config.cluster else nullcontext() as cluster,
     ):
         # What is wrong must show before hours of grading.
         reader.verify(map(reader.open_run, of_games))

@@ -25,8 +25,7 @@ from tqdm import tqdm
 from distill.common import Progress, cli, say
 from distill.common.settings import CommandLine, NameOrPath, build
 from distill.common.storage import Folder, storage_of
-from distill.games import making, reader, runs, shards
-from distill.games.runs import RunSettings
+from distill.games import reader, shards
 from distill.mcts import compiling
 
 PRESETS: cli.Presets = {
@@ -38,7 +37,7 @@ PRESETS: cli.Presets = {
 }
 
 
-class GenerateConfig(RunSettings):
+class GenerateConfig(shards.RunSettings):
     """Play games with a search and store every labelled position."""
 
     command_line: ClassVar[CommandLine] = CommandLine(
@@ -79,33 +78,33 @@ def generate_games(out: str | Path = "data/games", *, games: int = 5000, **setti
 
 def run(config: GenerateConfig) -> str:
     """Play what is missing of the run, then record the result."""
-    storage, identity, began = storage_of(config.out), runs.identity(config), time.perf_counter()
+    identity, began = shards.identity(config), time.perf_counter()
     stored = config.replace(cluster=None, restart=False)
-    with shards.opened(storage, config, config.games, identity, config=stored, restart=config.restart) as folder:
+    with shards.opened(config.out, config, config.games, identity, config=stored, restart=config.restart) as folder:
         plan = shards.plan(folder, config, config.games, identity)
         if plan.finished and folder.result:
-            return f"finished before: {plan.games:,} games, {folder.result['rows']:,} rows in {storage}"
+            return f"finished before: {plan.games:,} games, {folder.result['rows']:,} rows in {config.out}"
         for line in plan.damaged:
             say(f"rebuilding: {line}")
         if config.labeller is None:
             compiling.prepare("uct")
         done, simulations = list(plan.done), 0
         with (
-            making.workers_of(config.workers, len(plan.todo), config.cluster) as workers,
+            shards.workers_of(config.workers, len(plan.todo), config.cluster) as workers,
             Progress(plan.games, "games", done=sum(shard.games for shard in done)) as progress,
         ):
-            for shard, content in making.make(workers, config, identity, plan.todo):
+            for shard, content in shards.make(workers, config, identity, plan.todo):
                 if not simulations:
                     folder.begin()  # only now that workers and labeller work: --restart deletes the old run
-                storage.write(shard.name, content)
+                folder.storage.write(shard.name, content)
                 done.append(shard)
                 simulations += shard.simulations
                 speed = f"{simulations / (time.perf_counter() - began) / 1e6:.2f} M simulations/s"
                 progress.advance(shard.games, speed)
         result = shards.finish(folder, identity, done, plan.games)
     seconds = time.perf_counter() - began
-    speed = f"{simulations / seconds / 1e6:.2f} M simulations/s"
-    return f"{result['games']:,} games, {result['rows']:,} rows in {storage} ({tqdm.format_interval(seconds)}, {speed})"
+    took = f"{tqdm.format_interval(seconds)}, {simulations / seconds / 1e6:.2f} M simulations/s"
+    return f"{result['games']:,} games, {result['rows']:,} rows in {config.out} ({took})"
 
 
 main = cli.Command("generate", GenerateConfig, run, PRESETS)

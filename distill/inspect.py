@@ -7,8 +7,8 @@
 In: folders or URLs that `generate`, `selfplay --games-only` or `prepare --packed` finished. Out: a few violations of
 each file, with the game, and exit 1 where there is any; else a table of counts. Checked are page checksums, schema and
 version, the record, and every row of games: positions, legal columns, sums, the majority, the order of each game and
-its result (`games/checks.py`). The solver grades a sample of the labels where it is installed, and the teacher labels
-the sample again where it can (`evaluation/labels.py`).
+its result (`games/inspection.py`). The solver grades a sample of the labels where it is installed, and the teacher
+labels the sample again where it can (`evaluation/labels.py`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("inspect")
 
-import fnmatch
 import time
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from distill.common import Progress, UserError, cli, cores, provenance, run_folder
-from distill.common.settings import CommandLine, NameOrPath, Seed, Settings
+from distill.common.settings import CommandLine, NameOrPath, Settings
 from distill.common.storage import storage_of
 from distill.common.tables import table
 from distill.evaluation import labels
@@ -36,13 +34,18 @@ from distill.game import rules
 from distill.games import inspection, reader, schema
 from distill.players import solver
 
+LINES = 5
+"""Most violations printed per file."""
+SEED = 0
+"""Seed of the sample of labels and of the teacher's searches."""
+
 
 class InspectConfig(Settings):
     """Check games and packed boards, and count what they hold."""
 
     command_line: ClassVar[CommandLine] = CommandLine(
         words="places",
-        flags=("labels", "lines", "workers", "seed"),
+        flags=("labels", "workers"),
         examples=("data/games", "s3://bucket/games --labels 0"),
         page="docs/data.md",
     )
@@ -50,9 +53,7 @@ class InspectConfig(Settings):
         ("data/games",), min_length=1, title="FOLDER|URL", description="folders of games or of packed boards, or URLs"
     )
     labels: int = Field(200, ge=0, description="labels that the solver grades and the teacher repeats; 0: none")
-    lines: int | None = Field(5, ge=1, description="most violations printed per file; `none`: all")
     workers: int = Field(cores(), ge=1, description="processes for the solver and the teacher")
-    seed: Seed = Field(0, description="seed of the sample and of the teacher's searches")
 
 
 PRESETS = {"smoke": cli.smoke(places=(str(cli.SMOKE_DATA / "games"),), labels=20)}
@@ -62,26 +63,21 @@ def run(config: InspectConfig) -> str:
     """Check each place and print its table; returns the line that says how much is sound, or raises UserError."""
     began, files, rows, wrong = time.perf_counter(), 0, 0, 0
     for place in config.places:
-        storage, before, parts = storage_of(place), wrong, list[reader.Columns]()
-        metadata: Mapping[str, Any] = {}
-        with Progress(len(fnmatch.filter(storage.names(), inspection.SHARDS)), "shards") as progress:
-            for inspected in inspection.inspect(storage):
-                violations = inspected.violations
-                wrong += len(violations)
-                for violation in violations[: config.lines]:
+        record = run_folder.finished(storage_of(place), *reader.KINDS)
+        parts, sound = list[reader.Columns](), True
+        with Progress(len(record.files), "shards") as progress:
+            for shard in inspection.inspect(storage_of(place)):
+                for violation in shard.violations[:LINES]:
                     print(f"{place}/{violation}")
-                if more := len(violations[config.lines :] if config.lines else ()):
-                    print(f"{place}/{inspected.name}: and {more:,} more (--lines none prints all)")
-                rows += inspected.shard.rows if inspected.shard else 0
-                if inspected.name != run_folder.RECORD:
-                    files += 1
-                    progress.advance(1, f"{rows:,} rows, {wrong} violations")
-                if inspected.table is not None and not violations:
-                    metadata = inspected.metadata
-                    parts.append(reader.columns_of(inspected.name, inspected.table, metadata))
-        if wrong == before and parts:
-            raw = reader.joined(parts)
-            lines = _counts(raw, metadata) + _quality(raw, metadata, config)
+                if more := len(shard.violations[LINES:]):
+                    print(f"{place}/{shard.name}: and {more:,} more")
+                sound, wrong = sound and not shard.violations, wrong + len(shard.violations)
+                parts += [shard.rows] if shard.rows else []
+                progress.advance(1)
+        files, rows = files + len(parts), rows + sum(len(part["mask"]) for part in parts)
+        if sound:
+            raw = reader.raw_rows_of(parts)
+            lines = _counts(raw, record.kind) + _quality(raw, record.identity, config)
             print(f"{table((place, ''), lines)}\n")
     if wrong:
         todo = "delete the files that are wrong and start the command that wrote them again"
@@ -90,7 +86,7 @@ def run(config: InspectConfig) -> str:
     return f"{names}: {files:,} shards, {rows:,} rows, no violation ({seconds:.1f} s)"
 
 
-def _counts(rows: reader.RawRows, metadata: Mapping[str, Any]) -> list[list[str]]:
+def _counts(rows: reader.RawRows, kind: str) -> list[list[str]]:
     """Lines that count games, rows, distinct boards, rows by stones, and results."""
     ply, outcome = rows.ply, rows.outcome
     current, mask, _ = rules.canonicalise(rows.current, rows.mask)
@@ -98,7 +94,7 @@ def _counts(rows: reader.RawRows, metadata: Mapping[str, Any]) -> list[list[str]
     lines = [["rows", f"{len(ply):,}"], ["distinct boards, up to mirror", f"{len(np.unique(current + mask)):,}"]]
     for low, high in labels.BANDS:
         lines.append([f"rows with {low} to {high} stones", f"{((ply >= low) & (ply <= high)).sum():,}"])
-    if metadata.get("kind") == schema.PACKED:
+    if kind == schema.PACKED_BOARDS:
         return lines
     last = np.flatnonzero(np.diff(rows.game, append=-1))  # rows are sorted by game and ply
     of_first = np.where(ply[last] % 2, -outcome[last], outcome[last])
@@ -106,17 +102,17 @@ def _counts(rows: reader.RawRows, metadata: Mapping[str, Any]) -> list[list[str]
     return [["games", f"{len(last):,}"], *lines, ["results of the first player", ", ".join(results)]]
 
 
-def _quality(rows: reader.RawRows, metadata: Mapping[str, Any], config: InspectConfig) -> list[list[str]]:
+def _quality(rows: reader.RawRows, identity: dict[str, Any], config: InspectConfig) -> list[list[str]]:
     """Lines on a sample of the labels: how good they are, and how often the teacher repeats itself."""
-    rows = labels.sample(rows, config.labels, config.seed)
+    rows = labels.sample(rows, config.labels, SEED)
     if not len(rows):
         return []
     lines = [["labels", f"not graded, because the solver is missing: {provenance.install_line('solver')}"]]
     if solver.is_installed():
         graded = labels.quality(rows, config.workers)
         lines = [[f"labels, {name}, %", f"{percent(share)} of {share.units:,}"] for name, share in graded.items()]
-    if teacher := labels.teacher_of(metadata["identity"]):
-        ceiling = labels.noise_ceiling(rows, teacher, config.seed, config.workers)
+    if teacher := labels.teacher_of(identity):
+        ceiling = labels.noise_ceiling(rows, teacher, SEED, config.workers)
         lines.append(["noise ceiling, %", f"{percent(ceiling)} of {ceiling.units:,}"])
     return lines
 

@@ -23,7 +23,7 @@ from pydantic import Field, field_validator
 
 from distill.common import cli
 from distill.common.settings import CommandLine, NameOrPath, Seed, Settings
-from distill.game import notation, rules
+from distill.game import rules
 from distill.players import names, terminal
 
 
@@ -40,7 +40,7 @@ class PlayConfig(Settings):
     first: Literal["human", "machine"] = "human"
     """who has the first stone, X"""
     moves: str = Field("", title="MOVES")
-    """moves of a game to continue, such as 4453, '1. 4 4 2. 5 3', ddec, or a link to the page"""
+    """moves of a game to continue, such as 4453"""
     seed: Seed | None = None
     """seed of the machine's random moves, to repeat a game; default: random"""
 
@@ -53,7 +53,7 @@ class PlayConfig(Settings):
     @field_validator("moves")
     @classmethod
     def _check_moves(cls, moves: str) -> str:
-        rules.from_moves(notation.read(moves))
+        rules.from_moves(moves)
         return moves
 
 
@@ -62,7 +62,7 @@ PRESETS = {"smoke": cli.smoke(player=str(cli.SMOKE_MODELS / "cnn"))}
 
 def run(config: PlayConfig) -> str:
     """Play until the user quits; returns the line with the result and the moves."""
-    columns, human = [int(text) - 1 for text in notation.read(config.moves)], int(config.first == "machine")
+    columns, human = [int(text) - 1 for text in config.moves], int(config.first == "machine")
     return terminal.session(config.player, columns, human, secrets.randbits(32) if config.seed is None else config.seed)
 
 

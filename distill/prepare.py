@@ -93,7 +93,7 @@ def report(counts: dict[str, Any]) -> str:
     ]
     for name, boards in counts["excluded"].items():
         excluded = " and ".join(f"{number:,} {split} rows" for split, number in boards["rows"].items())
-        lines.append(f"excluded by {name}: {excluded} on {boards['boards_found']:,} of {boards['boards']:,} boards")
+        lines.append(f"excluded by {name}, {boards['boards']:,} boards: {excluded}")
     return "\n".join(lines)
 
 

@@ -26,7 +26,7 @@ from distill import networks
 from distill.common import DataError, UserError, cli, plugins, run_folder, say
 from distill.common.settings import CommandLine, NameOrPath, Preset, Presets, Settings, smoke
 from distill.common.settings import build as build_config
-from distill.datasets import batching, preparation, validation
+from distill.datasets import preparation, validation
 from distill.games import schema
 from distill.networks import finding
 from distill.training import identity
@@ -221,7 +221,7 @@ def _train(
 
     out = _folder(config)
     source, rows = validation.validation_rows(config.data, config.validation_fraction)
-    training, held_out = (batching.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION))
+    training, held_out = (preparation.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION))
     if not len(held_out):
         raise DataError("no validation board that is not a training board too: generate more games")
     if config.export:

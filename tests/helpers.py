@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from distill.common import file_hash, run_folder
 from distill.game import encoding, rules
 from distill.games import reader, schema, shards
-from distill.games.runs import RunSettings
+from distill.games.shards import RunSettings
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))

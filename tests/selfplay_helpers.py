@@ -10,7 +10,7 @@ from puct_helpers import predict as any_network
 
 from distill import networks
 from distill.common import run_folder
-from distill.games import checks, schema, shards
+from distill.games import inspection, reader, schema, shards
 from distill.games.selfplay import SelfPlaySettings, identity, make_shards
 from distill.mcts.settings import PuctSettings
 from distill.networks import heads
@@ -39,7 +39,8 @@ def read(folder: Path) -> Any:
     found = []
     for path in sorted(folder.glob("shard-*.parquet")):
         table, metadata = schema.read_table(path)
-        assert list(checks.faults(table, metadata)) == []
+        shard = schema.shard_of(path.name, table, metadata, b"")
+        assert list(inspection.faults(reader.columns_of(path, table, metadata), metadata["identity"], shard)) == []
         found += table.to_pylist()
     return found
 

@@ -32,8 +32,8 @@ from distill.common.cluster import Cluster
 from distill.common.executors import KilledError, WorkerError, Workers
 from distill.game import outputs
 from distill.game.rules import Bitboards
-from distill.games import runs, selfplay, shards
-from distill.games.runs import RunSettings
+from distill.games import selfplay, shards
+from distill.games.shards import RunSettings
 
 if TYPE_CHECKING:
     from distill.alphazero.iterations import End
@@ -62,7 +62,7 @@ class Teacher:
     @property
     def run(self) -> Mapping[str, Any]:
         """The identity of the games."""
-        return runs.identity(self.settings)
+        return shards.identity(self.settings)
 
     def play(self, todo: Sequence[shards.Task], seconds: float, folder: Path) -> None:
         """In a worker: write these shards into the folder, or as many as are finished after so many seconds.

@@ -27,7 +27,7 @@ from distill.alphazero import games
 from distill.alphazero.games import Player
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, first_line, listed, run_folder
-from distill.games.runs import RunSettings
+from distill.games.shards import RunSettings
 from distill.mcts.settings import UctSettings
 from distill.players.player import seeds_for
 

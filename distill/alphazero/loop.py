@@ -26,7 +26,7 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import run_folder, say, write_json
 from distill.common.executors import Workers
 from distill.datasets import canonical, replay
-from distill.games import reader
+from distill.games import reader, schema
 from distill.mcts import compiling
 
 if TYPE_CHECKING:
@@ -210,8 +210,8 @@ def learn(loop: Loop, step: Iteration, learned: tuple[Any, dict[str, Any]] | Non
     return state
 
 
-def training_games(loop: Loop, step: Iteration) -> tuple[list[reader.ShardFile], int]:
-    """The shards of the latest games and the oldest iteration that was read for them.
+def training_games(loop: Loop, step: Iteration) -> tuple[list[schema.Shard], int]:
+    """The shards of the latest games and the oldest iteration that they are from.
 
     Raises UserError where games are missing.
     """

@@ -20,7 +20,7 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import Progress, executors, provenance, say
 from distill.common.cluster import Cluster
 from distill.common.executors import Workers
-from distill.games import making, playing, selfplay
+from distill.games import playing, selfplay, shards
 from distill.mcts import puct
 from distill.players import match
 from distill.players.network import GuidedPlayer
@@ -50,7 +50,7 @@ def versions_here() -> dict[str, Any]:
     """The versions that decide what a network plays."""
     backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
     versions = provenance.versions(*selfplay.LIBRARIES, backend)
-    return versions | making.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": backend}
+    return versions | shards.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": backend}
 
 
 _TURN = threading.Lock()

@@ -1,7 +1,7 @@
 """A prepared table in memory, and which of its rows make the batches of an epoch.
 
-In: a folder that `preparation.prepare` wrote. Out: `Examples`, the whole table as arrays, and `picks`, the rows of each
-batch, some of them mirrored. `training/streams.py` makes batches of both.
+`Examples` is a whole table as arrays (`preparation.load`), `picks` are the rows of each batch, some of them mirrored;
+`training/streams.py` makes batches of both. An accelerator's machine needs no PyArrow for this.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -33,20 +32,6 @@ class Examples(Arrays):
     value: NDArray[np.float32]
     outcome: NDArray[np.float32]
     count: NDArray[np.int32]
-
-
-def load(folder: Path, split: int) -> Examples:
-    """The table of a prepared folder for TRAINING or VALIDATION.
-
-    Raises DataError for a file that the record does not describe, and for missing values.
-    """
-    from distill.common import run_folder
-    from distill.datasets import preparation  # not above: an accelerator's machine may have no PyArrow
-    from distill.games import schema
-
-    path, result = folder / preparation.FILES[split], run_folder.finished(folder, preparation.TABLES).result or {}
-    table, _ = schema.read_table(path, schema.PREPARED_ROW, preparation.table_content(folder, result, split))
-    return Examples(**schema.arrays(path, table.drop_columns("split")))
 
 
 def batches_an_epoch(rows: int, batch_size: int) -> int:

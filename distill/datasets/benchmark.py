@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from distill.common import DataError
 from distill.common.arrays import Arrays
 from distill.common.provenance import shipped
+from distill.games.reader import joined
 from distill.games.schema import arrays, read_table
 
 Half = Literal["dev", "test"]
@@ -88,8 +89,7 @@ def read(
     paths = [file for file in files if file.is_file()]
     if not paths:
         raise DataError(f"{files[0]}: no such file; data/benchmark of a checkout has the graded boards")
-    parts = [arrays(path, read_table(path, GRADED_BOARD)[0]) for path in paths]
-    boards = GradedBoards(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    boards = GradedBoards(**joined([arrays(path, read_table(path, GRADED_BOARD)[0]) for path in paths]))
     if unknown := sorted(set(sets or ()) - set(boards.sets)):
         raise DataError(f"{place}: no set {', '.join(unknown)}; there are {', '.join(boards.sets)}")
     return boards if sets is None else boards[np.isin(boards.set, sets)]

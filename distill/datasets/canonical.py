@@ -91,11 +91,5 @@ def excluded_keys(name: str) -> NDArray[np.uint64]:
             say(f"the shipped boards {SHIPPED_BOARDS[name]} are missing: none of them is left out of the tables")
             return np.zeros(0, np.uint64)
         raise DataError(f"--exclude {name}: no Parquet file there")
-    keys = []
-    for file in files:
-        with schema.opened(file) as parquet:
-            if not {*BOARD.names} <= {*parquet.schema_arrow.names}:
-                raise DataError(f"{file}: no columns current and mask")
-            table = parquet.read(columns=BOARD.names, use_threads=False).select(BOARD.names).cast(BOARD)
-            keys.append(board_keys(**schema.arrays(file, table)))
-    return np.unique(np.concatenate(keys))
+    tables = [(file, schema.read_table(file, BOARD, ours=False)[0]) for file in files]
+    return np.unique(np.concatenate([board_keys(**schema.arrays(file, table)) for file, table in tables]))

@@ -17,9 +17,8 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from distill.common import UserError, canonical_json, first_line, run_folder, write_atomically
-from distill.datasets import batching
+from distill.datasets import preparation
 from distill.datasets.canonical import canonical
-from distill.datasets.preparation import Prepared
 from distill.game import encoding, inputs, outputs, rules
 from distill.games import reader, schema, shards
 from distill.games.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS
@@ -74,12 +73,12 @@ def write_labels(
     return Path(out)
 
 
-def pack(prepared: Prepared, out: Path, *, restart: bool = False) -> int:
+def pack(prepared: preparation.Prepared, out: Path, *, restart: bool = False) -> int:
     """Write the boards of prepared tables, training and validation, into `out`; returns how many there are.
 
     Raises UserError where `out` holds other boards, or files that were changed since.
     """
-    tables = [batching.load(prepared.folder, split) for split in (TRAINING, VALIDATION)]
+    tables = [preparation.load(prepared.folder, split) for split in (TRAINING, VALIDATION)]
     current, mask, visits, value, outcome = (
         np.concatenate([getattr(table, name) for table in tables])
         for name in ("current", "mask", "visits", "value", "outcome")

@@ -33,13 +33,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, canonical_json, listed, run_folder, say
+from distill.datasets.batching import Examples
 from distill.datasets.canonical import canonical, excluded_keys, merged
 from distill.games import reader, schema
-from distill.games.reader import Columns
+from distill.games.reader import Columns, chosen, joined
 from distill.games.schema import PREPARED_ROW, TRAINING, VALIDATION
 
 PREPARATION_VERSION = 2
@@ -98,7 +98,18 @@ def prepare(
         "excluded": _digest(sorted({int(key) for keys in excluded.values() for key in keys})),
     }
     # Other inputs or settings give another folder, so tables never need to be compared with them.
-    folder, inputs = out / _digest(identity)[:16], [_input(run) for run in runs]
+    folder = out / _digest(identity)[:16]
+    inputs = [
+        {
+            "run": run.name,
+            "sources": sorted(run.sources),
+            "games": run.games,
+            "rows": run.rows,
+            "files": _digest([shard.sha256 for shard in run.shards]),
+            "settings": run.identity,
+        }
+        for run in runs
+    ]
     settings = {"data": [*map(str, folders)], "validation_fraction": validation_fraction, "exclude": [*exclude]}
     with run_folder.opened(
         folder,
@@ -116,113 +127,79 @@ def prepare(
             return Prepared(folder=folder, result=record.result, reused=True)
         say(f"preparing tables of {listed([run.folder for run in runs])}")
         rows, counts = _read(runs, validation_fraction, excluded)
-        tables, of_boards = _merge(rows)
+        boards, of_boards = _merge(rows)
         record.begin()
-        about = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name}
-        files = {
-            name: schema.write_table(folder / name, tables[split], about | {"split": split}, GROUP_ROWS)
-            for split, name in FILES.items()
-        }
+        files = {}
+        for split, name in FILES.items():
+            about = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name, "split": split}
+            table = schema.table_of(chosen(boards, boards["split"] == split), PREPARED_ROW)
+            files[name] = schema.write_table(folder / name, table, about, GROUP_ROWS)
         result = {"inputs": inputs, "counts": counts | of_boards, "files": files}
         record.finish(result)
     return Prepared(folder=folder, result=result, reused=False)
 
 
-def _input(run: reader.Run) -> dict[str, Any]:
-    """What the record says of a run that was read."""
-    return {
-        "run": run.name,
-        "sources": sorted(run.sources),
-        "games": run.games,
-        "rows": run.rows,
-        "files": _digest([shard.sha256 for shard in run.shards]),
-        "settings": run.identity,
-    }
+def load(folder: Path, split: int) -> Examples:
+    """The table of a prepared folder for TRAINING or VALIDATION.
+
+    Raises DataError for a file that the record does not describe, and for missing values.
+    """
+    content = table_content(folder, run_folder.finished(folder, TABLES).result or {}, split)
+    table, _ = schema.read_table(folder / FILES[split], PREPARED_ROW, content)
+    return Examples(**schema.arrays(folder / FILES[split], table.drop_columns("split")))
 
 
 def table_content(folder: Path, result: Mapping[str, Any], split: int) -> bytes:
     """The bytes of a table. Raises DataError unless they are those that the record describes."""
     path = folder / FILES[split]
-    content = path.read_bytes() if path.is_file() else b""
-    if hashlib.sha256(content).hexdigest() != result.get("files", {}).get(path.name):
-        what = "not the file that its record describes (damaged or changed)"
-        raise DataError(f"{path}: {what}; delete {folder} to rebuild it")
-    return content
+    return schema.content_of(path, result.get("files", {}).get(path.name), f"delete {folder} to rebuild it")
 
 
 def _read(
-    runs: Sequence[reader.Run], validation_fraction: float, excluded: dict[str, NDArray[np.uint64]]
+    runs: Sequence[reader.Run], validation_fraction: float, excluded: Mapping[str, NDArray[np.uint64]]
 ) -> tuple[Columns, dict[str, Any]]:
     """All rows that are not excluded, on their canonical boards and with their split; and what was counted."""
-    parts, games = list[Columns](), {TRAINING: 0, VALIDATION: 0}
+    parts, games = list[Columns](), list[NDArray[np.bool_]]()
     with Progress(sum(run.rows for run in runs), "rows") as progress:
         for name, shard in ((run.name, shard) for run in runs for shard in run.shards):
             numbers = shard.first_game + np.arange(shard.games)
-            held_out = int(reader.in_validation(name, numbers, validation_fraction).sum())
-            games[VALIDATION] += held_out
-            games[TRAINING] += shard.games - held_out
+            games.append(reader.in_validation(name, numbers, validation_fraction))
             part = reader.read(shard, ("game_id", "current", "mask", "label", "visits", "value", "outcome"))
-            game = part.pop("game_id")
-            part["split"] = reader.in_validation(name, game, validation_fraction).astype(np.int8)
-            parts.append(canonical(part))
-            progress.advance(len(game), "made canonical")
-    if not parts:
-        raise DataError("no training rows: the games have no rows; generate more games")
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            split = reader.in_validation(name, part.pop("game_id"), validation_fraction)
+            parts.append(canonical(part) | {"split": split.astype(np.int8)})
+            progress.advance(len(split), "made canonical")
+    rows, of_games = joined(parts), _by_split(np.concatenate(games))
     # A row goes once, however many sets of excluded boards have its board; each set counts it.
-    kept, of_sets = np.ones(len(rows["split"]), np.bool_), {}
+    keys, kept, of_sets = rows["current"] + rows["mask"], np.ones(len(rows["split"]), np.bool_), {}
     for name, boards in excluded.items():
-        keys = rows["current"] + rows["mask"]
-        excluded_rows = np.isin(keys, boards)
-        of_sets[name] = {
-            "boards": len(boards),
-            "boards_found": len(np.unique(keys[excluded_rows])),
-            "rows": _by_split(np.bincount(rows["split"][excluded_rows], minlength=2)),
-        }
-        kept &= ~excluded_rows
-    split_rows = np.bincount(rows["split"][kept], minlength=2)
-    if not split_rows[TRAINING]:
-        raise DataError(
-            f"no training rows: {games[TRAINING]} games fell to training, {games[VALIDATION]} to validation, "
-            f"{np.sum(~kept)} rows are excluded; generate more games"
-        )
-    return {name: values[kept] for name, values in rows.items()}, {
-        "rows_read": sum(run.rows for run in runs),
-        "games": _by_split(games),
-        "rows": _by_split(split_rows),
-        "excluded": of_sets,
-    }
+        is_excluded = np.isin(keys, boards)
+        of_sets[name] = {"boards": len(boards), "rows": _by_split(rows["split"][is_excluded])}
+        kept &= ~is_excluded
+    rows = chosen(rows, kept)
+    of_rows = _by_split(rows["split"])
+    if not of_rows["training"]:
+        where = f"{of_games['training']} games fell to training, {of_games['validation']} to validation"
+        raise DataError(f"no training rows: {where}, {np.sum(~kept)} rows are excluded; generate more games")
+    return rows, {"rows_read": len(kept), "games": of_games, "rows": of_rows, "excluded": of_sets}
 
 
-def _merge(rows: Columns) -> tuple[dict[int, pa.Table], dict[str, Any]]:
-    """Both tables, sorted by (stones, current, mask), and the counts of their boards."""
+def _merge(rows: Columns) -> tuple[Columns, dict[str, Any]]:
+    """The boards of both tables, sorted by (stones, current, mask), and their counts."""
     stones = np.bitwise_count(rows["mask"])
-    parts: dict[int, list[Columns]] = {TRAINING: [], VALIDATION: []}
-    removed = {"boards": 0, "rows": 0}
-    for ply in np.unique(stones).tolist():  # one number of stones at a time needs little memory beside the rows
-        places = np.flatnonzero(stones == ply)
-        # Rows of one board merge inside their split only; the training row of a board sorts before its validation row.
-        boards = merged({name: values[places] for name, values in rows.items()}, ("current", "mask", "split"))
-        key = boards["current"] + boards["mask"]
-        in_training = np.concatenate([[False], key[1:] == key[:-1]])  # a board's training row comes just before
-        removed["boards"] += int(in_training.sum())
-        removed["rows"] += int(boards["count"][in_training].sum())
-        for split in FILES:
-            chosen = (boards["split"] == split) & ~in_training
-            parts[split].append({name: values[chosen] for name, values in boards.items()})
-    tables = {
-        split: schema.table_of(
-            {name: np.concatenate([part[name] for part in pieces]) for name in pieces[0]}, PREPARED_ROW
-        )
-        for split, pieces in parts.items()
-    }
-    counts = _by_split([len(tables[split]) for split in FILES])
-    return tables, {"boards": counts, "removed_from_validation": removed}
+    # One number of stones at a time needs little memory beside the rows. Rows merge inside their split only.
+    plies = (chosen(rows, stones == ply) for ply in np.unique(stones))
+    boards = joined([merged(part, ("current", "mask", "split")) for part in plies])
+    # The training row of a board sorts just before its validation row, which goes.
+    in_training = np.append(False, np.diff(boards["current"] + boards["mask"]) == 0)
+    removed = {"boards": int(in_training.sum()), "rows": int(boards["count"][in_training].sum())}
+    boards = chosen(boards, ~in_training)
+    return boards, {"boards": _by_split(boards["split"]), "removed_from_validation": removed}
 
 
-def _by_split(counts: Any) -> dict[str, int]:
-    """Counts by split, as the record has them."""
-    return {"training": int(counts[TRAINING]), "validation": int(counts[VALIDATION])}
+def _by_split(splits: NDArray[Any]) -> dict[str, int]:
+    """How many of the splits are training and validation, as the record has it."""
+    training, validation = np.bincount(splits, minlength=2).tolist()
+    return {"training": training, "validation": validation}
 
 
 def _digest(value: Any) -> str:

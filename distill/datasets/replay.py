@@ -7,8 +7,8 @@ boards that are kept out of training left out. Where searches record unequal sum
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,18 +17,12 @@ from numpy.typing import NDArray
 from distill.common import DataError
 from distill.datasets.batching import Examples
 from distill.datasets.canonical import canonical, merged
-from distill.games import reader
+from distill.games import reader, schema
+from distill.games.reader import chosen, joined
 from distill.games.schema import PREPARED_ROW
 from distill.mcts.labeller import majority
 
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
-
-
-def verified_run(folder: Path) -> reader.Run:
-    """The finished run in a folder, its shards verified."""
-    run = reader.open_run(folder)
-    reader.verify([run])
-    return run
 
 
 def latest(
@@ -36,8 +30,8 @@ def latest(
     most_rows: int | None,
     most_games: int | None,
     *,
-    open_run: Callable[[Any], reader.Run] = verified_run,
-) -> list[reader.ShardFile]:
+    open_run: Callable[[Any], reader.Run] = reader.open_run,
+) -> list[schema.Shard]:
     """The last shards of finished runs, given oldest first, that together hold at most so many rows and games.
 
     The newest run is always taken whole. None: no limit.
@@ -45,33 +39,27 @@ def latest(
     Args:
       folders: the runs, as `open_run` takes them; it is not called for those that are older than any that is needed.
     """
-    chosen: list[reader.ShardFile] = []
-    rows = count = 0
-
-    def over(limit: int | None, number: int) -> bool:
-        return limit is not None and number > limit
-
+    limits = [math.inf if most is None else most for most in (most_rows, most_games)]
+    shards, rows, games = list[schema.Shard](), 0, 0
     # From the newest run back, until the next shard would be one too many.
     for folder in reversed(folders):
-        newest = folder == folders[-1]
-        if not newest and (over(most_rows, rows + 1) or over(most_games, count + 1)):
+        if shards and (rows >= limits[0] or games >= limits[1]):
             break
         for shard in reversed(open_run(folder).shards):
-            rows, count = rows + shard.rows, count + shard.games
-            if not newest and (over(most_rows, rows) or over(most_games, count)):
-                return chosen[::-1]
-            chosen.append(shard)
-    return chosen[::-1]
+            rows, games = rows + shard.rows, games + shard.games
+            if folder != folders[-1] and (rows > limits[0] or games > limits[1]):
+                return shards[::-1]
+            shards.append(shard)
+    return shards[::-1]
 
 
-def table(shards: Sequence[reader.ShardFile], excluded: NDArray[np.uint64]) -> Examples:
+def table(shards: Sequence[schema.Shard], excluded: NDArray[np.uint64]) -> Examples:
     """Their rows on their canonical boards, merged, without boards whose key is in `excluded` (sorted).
 
     The label of a merged board is the column with most visits, then nearest the centre, then lower. Raises DataError
     where no row is left.
     """
-    parts = [reader.read(shard, COLUMNS_READ) for shard in shards]
-    rows = canonical({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ})
+    rows = canonical(joined([reader.read(shard, COLUMNS_READ) for shard in shards]))
     # Each search counts the same, however many simulations it had.
     totals = np.maximum(rows["visits"].sum(1, dtype=np.int64), 1)
     rows["visits"] = np.rint(rows["visits"] * (totals.max() / totals)[:, None])
@@ -82,7 +70,7 @@ def table(shards: Sequence[reader.ShardFile], excluded: NDArray[np.uint64]) -> E
     kept = kept[~np.isin(keys[kept], excluded, assume_unique=True)]
     if not len(kept):
         raise DataError("no row to train on: every board is kept out of training")
-    boards = {name: values[kept] for name, values in boards.items()}
+    boards = chosen(boards, kept)
     boards["label"] = majority(boards["visits"], boards["visits"])
     for name in ("value", "outcome", "count"):
         boards[name] = boards[name].astype(PREPARED_ROW.field(name).type.to_pandas_dtype())

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS, Bitboards, Position, check_shapes
+from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS, Bitboards, Position
 
 ENCODING_VERSION = 1
 """Raised whenever a plane, a token or their order changes meaning."""
@@ -44,8 +44,9 @@ def bitboards_of(positions: Iterable[Position]) -> tuple[Bitboards, Bitboards]:
 
 
 def boards(current: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
-    """int8 (B, 6, 7) boards of bitboards `current` and `mask`, uint64 (B,)."""
-    check_shapes(current, mask)
+    """int8 (B, 6, 7) boards of bitboards `current` and `mask`, uint64 (B,). Raises ValueError for different shapes."""
+    if np.shape(current) != np.shape(mask):  # NumPy would repeat a single one
+        raise ValueError(f"bitboards of shapes {np.shape(current)} and {np.shape(mask)}: they must have the same shape")
     mover = np.asarray(current, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
     stones = np.asarray(mask, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
     cells = 2 * mover.astype(np.int8) - stones.astype(np.int8)

@@ -123,15 +123,8 @@ def is_over(position: Position) -> bool:
     return position.mask == FULL_BOARD or is_won(position)
 
 
-def check_shapes(current: Any, mask: Any) -> None:
-    """Raise ValueError unless bitboards that belong together have the same shape: NumPy would repeat a single one."""
-    if np.shape(current) != np.shape(mask):
-        raise ValueError(f"bitboards of shapes {np.shape(current)} and {np.shape(mask)}: they must have the same shape")
-
-
 def are_over(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """bool (B,): whether a side has four in a line or the board is full."""
-    check_shapes(current, mask)
     over: NDArray[np.bool_] = has_four(current) | has_four(current ^ mask) | (mask == np.uint64(FULL_BOARD))
     return over
 
@@ -149,7 +142,6 @@ def mirror_bits(bits: Bits) -> Bits:
 
 def is_own_mirror(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """bool (B,), True where a board equals its mirror image, so that a column and its mirror are the same move."""
-    check_shapes(current, mask)
     symmetric: NDArray[np.bool_] = (mirror_bits(current) == current) & (mirror_bits(mask) == mask)
     return symmetric
 
@@ -168,7 +160,6 @@ def canonicalise(
       current, mask: uint64 (B,), the canonical boards.
       mirrored: bool (B,), True where the mirror was taken.
     """
-    check_shapes(current, mask)
     other_current, other_mask = mirror_bits(current), mirror_bits(mask)
     mirrored = (other_current < current) | ((other_current == current) & (other_mask < mask))
     return np.where(mirrored, other_current, current), np.where(mirrored, other_mask, mask), mirrored

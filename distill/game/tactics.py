@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import COLUMNS, LINE_SHIFTS, Bitboards, check_shapes, has_four, landing
+from distill.game.rules import COLUMNS, LINE_SHIFTS, Bitboards, has_four, landing
 
 Columns = NDArray[np.bool_]
 
@@ -18,7 +18,6 @@ DIRECTIONS: dict[str, int] = dict(zip(("vertical", "falling", "horizontal", "ris
 
 def wins_in(stones: Bitboards, mask: Bitboards, direction: str) -> Columns:
     """bool (B, 7), True where a stone added to `stones` completes four in this direction."""
-    check_shapes(stones, mask)
     cells, shift = landing(mask), np.uint64(DIRECTIONS[direction])
     added = stones[:, None] | cells
     pairs = added & (added >> shift)
@@ -28,7 +27,6 @@ def wins_in(stones: Bitboards, mask: Bitboards, direction: str) -> Columns:
 
 def wins(stones: Bitboards, mask: Bitboards) -> Columns:
     """bool (B, 7), True where a stone added to `stones` completes four. The boards must not be over."""
-    check_shapes(stones, mask)
     cells = landing(mask)
     anywhere: Columns = (cells != 0) & has_four(stones[:, None] | cells)
     return anywhere
@@ -40,7 +38,6 @@ def traps(stones: Bitboards, mask: Bitboards) -> Columns:
     It then has two winning columns, or one and a second win on top of the block. Whether the reply wins, or makes a
     threat itself, is not checked.
     """
-    check_shapes(stones, mask)
     trapping = np.zeros((len(mask), COLUMNS), np.bool_)
     for column, cell in enumerate(landing(mask).T):
         added, after = stones | cell, mask | cell

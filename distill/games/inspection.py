@@ -1,105 +1,141 @@
-"""Checks of a whole run: the record against the files, and every row of every file.
+"""Checks of a whole run: the record against the files, and every row against the rules of the game and the settings.
 
-In: the storage of a run of games or of packed boards. Out: every violation, in words. Nothing is changed.
+In: the storage of a run of games or of packed boards. Out: every violation, in words; at most one for each row, which
+names the game and its ply. Nothing is changed.
+
+No code is shared with what plays the games: the rules come from `game/`, and the search is not imported.
+Dimensions: B rows, A = 7 columns, K votes of a row.
 """
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
+from numpy.typing import NDArray
 
-from distill.common import DataError, run_folder
-from distill.common.run_folder import RECORD
+from distill.common import run_folder
 from distill.common.storage import Storage
-from distill.games import checks, schema, shards
-from distill.games.reader import KINDS
+from distill.game import outputs, rules
+from distill.game.rules import COLUMNS
+from distill.games import reader, schema
+from distill.games.reader import Columns
 from distill.games.schema import Shard
-
-SHARDS = "shard-*.parquet"
-"""What files of rows are called."""
+from distill.mcts.labeller import majority
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inspected:
-    """One file of a run: what is wrong with it, and what it holds.
-
-    Attributes:
-      metadata, shard, table: its metadata, its entry for a record, its rows; None for a file that cannot be read.
-    """
+    """A shard: what is wrong with it, and its raw columns, which a file that cannot be read has not."""
 
     name: str
     violations: list[str]
-    metadata: dict[str, Any] = field(default_factory=dict, repr=False)
-    shard: Shard | None = None
-    table: pa.Table | None = field(default=None, repr=False)
+    rows: Columns | None = None
 
 
 def inspect(storage: Storage) -> Iterator[Inspected]:
-    """Each shard that the record names or that exists, then the record.
+    """Each shard of a finished run that the record names or that exists. Raises DataError for other folders."""
+    run = reader.run_of(storage, run_folder.finished(storage, *reader.KINDS))
+    recorded = {shard.name: shard for shard in run.shards}
+    for name in sorted({*recorded, *fnmatch.filter(storage.names(), "shard-*.parquet")}):
+        wrong, rows = ["not in the record"], None
+        if name in recorded:
+            try:
+                rows = _read(storage, recorded[name])
+                wrong = [*faults(rows, run.identity, recorded[name])]
+            except FileNotFoundError:
+                wrong = ["missing, though the record names it"]
+            except schema.DamagedError as error:
+                wrong = [str(error).partition(": ")[2]]
+        yield Inspected(name=name, violations=[f"{name}: {what}" for what in wrong], rows=rows)
 
-    Raises DataError where there is neither a record nor a shard, and for a folder of another kind.
+
+def _read(storage: Storage, shard: Shard) -> Columns:
+    """Its columns. Raises FileNotFoundError, and DamagedError for another file than the record describes."""
+    content = storage.read(shard.name)
+    if hashlib.sha256(content).hexdigest() != shard.sha256:
+        raise schema.DamagedError(f"{shard.name}: not the file that the record describes (damaged or changed)")
+    return reader.columns_of(shard.name, *schema.read_table(shard.name, None, content))
+
+
+# Rows -----------------------------------------------------------------------------------------------------------------
+
+
+def faults(rows: Columns, identity: Mapping[str, Any], shard: Shard) -> Iterator[str]:
+    """Everything wrong with the rows of a shard, at most one fault for each row; packed boards show none.
+
+    By the `identity` of the run, only the built-in search has its votes and simulations checked. The label of a user's
+    labeller need not be the majority of its votes.
     """
-    record, files = run_folder.read(storage), fnmatch.filter(storage.names(), SHARDS)
-    if (record and record.kind not in KINDS) or not (record or files):
-        holds = record.kind if record else "no games"
-        raise DataError(f"{storage}: holds {holds}; inspect takes games and packed boards")
-    result, wrong = record.result if record else None, [] if record and record.result else ["the run is not finished"]
-    run, recorded, whole = None, dict[str, Any](), list[Shard]()
-    if result:
-        try:
-            run = schema.run_of(storage, result).run
-            recorded = {entry["name"]: entry for entry in result["shards"]}
-        except DataError as error:
-            wrong.append(_without_name(error))
-    for name in sorted({*recorded, *files}):
-        inspected = inspect_shard(storage, name, run)
-        whole += [inspected.shard] if inspected.shard else []
-        yield inspected
-    if run and record:
-        # What the record would say of these files.
-        identity = {name: value for name, value in record.identity.items() if name != "shard_games"}
-        expected = shards.result(run if record.kind != schema.GAMES else schema.run_name(identity), whole)
-        expected["shards"] = {entry["name"]: entry for entry in expected["shards"]}
-        known = (result or {}) | {"shards": recorded}
-        names = expected.keys() & known.keys()
-        different = run_folder.differences(*({name: side[name] for name in names} for side in (known, expected)))
-        wrong += [f"does not describe the files: {what}" for what in different]
-        starts = [0, *(shard.first_game + shard.games for shard in whole)]
-        wrong += [
-            f"{shard.name} begins with game {shard.first_game}, but game {start} comes next"
-            for shard, start in zip(whole, starts, strict=False)
-            if shard.first_game != start
-        ]
-    yield Inspected(name=RECORD, violations=[f"{RECORD}: {what}" for what in wrong])
+    game, ply = rows["game_id"], rows["ply"]
+    expected = shard.first_game + np.arange(shard.games)
+    wrong = np.zeros(len(game), np.bool_)
+    # A row is reported once, with its first fault: the others may follow from it.
+    for is_wrong, what in _checks(rows, identity, expected, wrong) if "move" in rows else ():
+        yield from (f"game {game[row]}, ply {ply[row]}: {what}" for row in np.flatnonzero(is_wrong & ~wrong))
+        wrong |= is_wrong
+    yield from (f"game {missing}: the game has no rows" for missing in np.setdiff1d(expected, game))
 
 
-def inspect_shard(storage: Storage, name: str, run: str | None = None) -> Inspected:
-    """One shard: every page whole, every row true, and of the run of this name, if one is named."""
-    wrong, table, metadata, shard = list[str](), None, dict[str, Any](), None
-    try:
-        content = storage.read(name)
-    except FileNotFoundError:
-        return Inspected(name=name, violations=[f"{name}: missing, though the record names it"])
-    try:
-        table, metadata = schema.read_table(f"{storage}/{name}", None, content)
-        shard = schema.shard_of(name, table, metadata, content)
-        if run is not None and metadata.get("run") != run:
-            wrong.append(f"of the run {metadata.get('run')}, the record of {run}")
-        if metadata.get("kind") == schema.GAMES and schema.run_name(metadata["identity"]) != metadata.get("run"):
-            wrong.append("its identity is not that of its run")
-        wrong += checks.faults(table, metadata)
-    except DataError as error:
-        wrong.append(_without_name(error))
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        wrong.append(f"its metadata are not those of a shard of games ({type(error).__name__}: {error})")
-    violations = [f"{name}{', ' if what.startswith('game ') else ': '}{what}" for what in wrong]
-    return Inspected(name=name, violations=violations, metadata=metadata, shard=shard, table=table)
+def _checks(
+    rows: Columns, identity: Mapping[str, Any], games: NDArray[np.int64], wrong: NDArray[np.bool_]
+) -> Iterator[tuple[Any, str]]:
+    """Which rows break each rule, bool (B,), and the words for it; `wrong`, bool (B,), have a fault already."""
+    current, mask, ply, votes, visits = (rows[name] for name in ("current", "mask", "ply", "votes", "visits"))
+    label, move, simulations, game = (rows[name] for name in ("label", "move", "simulations", "game_id"))
+    legal = rules.legal_mask(mask)
 
+    # The position.
+    yield from rules.faults(current, mask)
+    yield rules.are_over(current, mask), "the game is over in this position"
+    yield ply != np.bitwise_count(mask), "ply is not the number of stones on the board"
 
-def _without_name(error: BaseException) -> str:
-    """A DataError's message without the file, which the violation names itself."""
-    return str(error).partition(": ")[2] or str(error)
+    # Columns that are full.
+    allowed = outputs.are_legal(votes, legal) | (votes == -1)
+    yield ~allowed.all(axis=1), "a vote for an illegal column"
+    yield ((visits != 0) & ~legal).any(axis=1), "visits on a full column"
+    for name in ("label", "move"):
+        yield ~outputs.are_legal(rows[name][:, None], legal)[:, 0], f"{name} is an illegal column"
+
+    # What the labeller returned.
+    searched, by_user = "votes" in identity, "labeller" in identity
+    if searched or by_user:  # a network's visits may be an improved policy, in parts of the simulations
+        yield visits.sum(axis=1, dtype=np.int64) != simulations, "simulations is not the sum of visits"
+    if searched:
+        number, budget = int(identity["votes"]), int(identity["simulations"])
+        different = (simulations != number * budget) | (votes.shape[1] != number)
+        yield different, f"the run has {number} votes of {budget} simulations"
+    if not by_user:
+        yield (votes < 0).any(axis=1), "a vote that was skipped"
+        best = majority((votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1), visits)
+        yield label != best, "label is not the majority of the votes"
+    if (searched or by_user) and (identity.get("noise_at") != "move" or not identity["noise_fraction"]):
+        yield move != label, "move is not the label, which the run plays"
+
+    # The order of the rows, in which each move leads to the next position.
+    if not len(game):
+        return
+    yield ~np.isin(game, games), f"a game outside {games[0]} to {games[-1]}, the games of the shard"
+    before, same = slice(None, -1), np.diff(game) == 0
+    first, last = np.append(True, ~same), np.append(~same, True)
+    yield np.append(False, (np.diff(game) < 0) | (same & (np.diff(ply) <= 0))), "not sorted by game and ply"
+    stone = rules.landing(mask)[np.arange(len(game)), move]
+    follows = ((current ^ mask)[before] == current[1:]) & ((mask | stone)[before] == mask[1:])
+    sound = ~wrong
+    yield np.append(False, same & sound[before] & ~follows), "not the position that the move before leads to"
+    if "opening_moves" in identity and "network" not in identity:
+        pairs = np.reshape(identity["opening_moves"], (-1, 2)).astype(int)
+        fewest, most = pairs[game % max(len(pairs), 1)].T  # IndexError for an empty table
+        yield first & ((ply < fewest) | (ply > most)), "the game starts at a ply that its opening cannot reach"
+
+    # The last move, and the result of a game, seen by turns from either side.
+    won = rules.has_four(current | stone)
+    over = won | (mask | stone == np.uint64(rules.FULL_BOARD))
+    yield last & ~over, "the game's last row, but the move does not end the game"
+    end = np.flatnonzero(last)[np.cumsum(first) - 1]  # the last row of each row's game
+    result = won[end].astype(np.int64) * (1 - 2 * ((end - np.arange(len(game))) % 2))
+    yield ~wrong[end] & (rows["outcome"] != result), "outcome is not the result that the moves lead to"

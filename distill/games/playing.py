@@ -1,7 +1,6 @@
-"""Whole games: each position is labelled, the label or a move near it is played, until the game ends.
+"""Whole games: a random opening, then each position is labelled and the label or a move near it is played, to the end.
 
-In: the settings of a run and the numbers of games. Out: their rows. The built-in search labels them, or any `Labeller`
-(`play_labelled`); with the search as one it plays the same games.
+In: the settings of a run and the numbers of games. Out: their rows. The built-in search labels them, or any `Labeller`.
 
 Dimensions: G games, S positions of a game at most, A = 7 columns, K votes of a position.
 """
@@ -9,71 +8,93 @@ Dimensions: G games, S positions of a game at most, A = 7 columns, K votes of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import AfterValidator
 
 from distill.common.plugins import call
 from distill.game import encoding, outputs, rules
 from distill.games import schema
-from distill.games.runs import RunSettings, opening, opening_pairs
-from distill.mcts import labelled_games, uct
+from distill.mcts import uct
 from distill.mcts.engine.record import GameRecord
 from distill.mcts.labeller import Labeller, Labels, check_labels
+from distill.mcts.results import generator
+
+if TYPE_CHECKING:
+    from distill.games.shards import RunSettings
 
 Places = NDArray[np.intp]
+
+LONGEST_OPENING = 30
+"""Most random moves before the search plays."""
+
+OPENING_HELP = "fewest and most random moves before the search; in JSON also a list of such pairs, used in turn"
+
+
+def _check_openings(moves: Any) -> Any:
+    pairs = opening_pairs(moves)
+    if not pairs or not all(0 <= fewest <= most <= LONGEST_OPENING for fewest, most in pairs):
+        raise ValueError(f"must be two numbers, fewest and most, from 0 to {LONGEST_OPENING}")
+    return moves
+
+
+OpeningMoves: TypeAlias = Annotated[tuple[int, int] | tuple[tuple[int, int], ...], AfterValidator(_check_openings)]
+"""Fewest and most random moves, or a table of such pairs, which the games of a run take in turn."""
+
+
+def opening_pairs(moves: OpeningMoves) -> list[list[int]]:
+    """Fewest and most random moves, pair by pair; game g takes pair g modulo their number."""
+    pairs: list[list[int]] = np.reshape(moves, (-1, 2)).tolist()
+    return pairs
+
+
+def opening_moves(settings: Any, game: int) -> list[int]:
+    """The columns of a game's random opening; an opening that ends the game is redrawn."""
+    pairs = opening_pairs(settings.opening_moves)
+    fewest, most = pairs[game % len(pairs)]
+    # The game's own generator: its opening does not depend on which other games are played.
+    random = generator(settings.seed, game, 0)
+    while True:
+        position, moves = rules.EMPTY, list[int]()
+        for _ in range(random.integers(fewest, most + 1)):
+            columns = rules.legal_columns(position)
+            moves.append(columns[random.integers(len(columns))])
+            position = rules.next_position(position, moves[-1])
+            if rules.is_over(position):
+                break
+        else:
+            return moves
+
+
+def starts(settings: Any, games: Sequence[int]) -> tuple[rules.Bitboards, rules.Bitboards]:
+    """The positions after the openings of games."""
+    return encoding.bitboards_of(rules.from_moves(opening_moves(settings, game)) for game in games)
 
 
 def play_games(settings: RunSettings, first: int, count: int, labeller: Labeller | None = None) -> pa.Table:
     """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply).
 
-    `labeller` labels instead of the built-in search.
+    `labeller` labels instead of the built-in search. Raises OutputError, which names it, for labels that cannot be
+    stored.
     """
-    games = list(range(first, first + count))
-    if labeller:
-        record = play_labelled(labeller, settings.labeller or "the labeller", settings, games)
-    else:
-        record = uct.play_games(
-            *starts(settings, games),
-            settings.search,
-            seeds=settings.seed,
-            games=games,
-            steps=longest(settings),
-        )
-    return rows(record, np.arange(count), np.array(games))
-
-
-def longest(settings: RunSettings) -> int:
-    """S: most labelled positions of a game."""
-    return rules.CELLS - min(fewest for fewest, _ in opening_pairs(settings.opening_moves))
-
-
-def starts(settings: Any, games: Sequence[int]) -> tuple[rules.Bitboards, rules.Bitboards]:
-    """The positions after the openings of games."""
-    return encoding.bitboards_of(opening(settings, game) for game in games)
-
-
-def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: Sequence[int]) -> GameRecord:
-    """Play games side by side with any labeller.
-
-    Args:
-      name: of the labeller, for errors.
-      games: numbers of the games, which decide their openings and their noise.
-
-    Raises OutputError, which names the labeller, for labels that cannot be stored.
-    """
-    number, steps, search = np.array(games, np.uint64), longest(settings), settings.search
+    games, name = np.arange(first, first + count), settings.labeller or "the labeller"
+    longest = rules.CELLS - min(fewest for fewest, _ in opening_pairs(settings.opening_moves))
 
     def label(game: Places, step: Places, current: rules.Bitboards, mask: rules.Bitboards) -> Labels:
-        seeds = np.stack([np.full(len(game), settings.seed, np.uint64), number[game], step.astype(np.uint64)], axis=1)
-        labels = call(labeller, name, encoding.boards(current, mask), seeds)
+        seeds = np.stack([np.full(len(game), settings.seed, np.uint64), games[game].astype(np.uint64), step], axis=1)
+        assert labeller
+        labels = call(labeller, name, encoding.boards(current, mask), seeds.astype(np.uint64))
         return check_labels(labels, rules.legal_mask(mask))
 
-    noise = np.stack([uct.draw_moves(settings.seed, game, steps, search) for game in games])
     with outputs.named(name):
-        return labelled_games.play_games(label, *starts(settings, games), noise, search.move_noise, len(games))
+        record = uct.play_games(
+            *starts(settings, games.tolist()), settings.search, seeds=settings.seed, games=games.tolist(),
+            steps=longest, label=label if labeller else None,
+        )  # fmt: skip
+    return rows(record, np.arange(count), games)
 
 
 def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int64]) -> pa.Table:
@@ -86,19 +107,9 @@ def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int
     # One row for each position up to the end of its game.
     game, step = np.nonzero(np.arange(record.label.shape[1]) < record.length[places][:, None])
     place = places[game]
+    names = ("current", "mask", "votes", "label", "visits", "simulations", "value", "move")
+    columns = {name: getattr(record, name)[place, step] for name in names}
     plies_to_end = record.length[place] - 1 - step
-    mask = record.mask[place, step]
-    columns = {
-        "game_id": game_ids[game],
-        "ply": np.bitwise_count(mask),
-        "current": record.current[place, step],
-        "mask": mask,
-        "votes": record.votes[place, step],
-        "label": record.label[place, step],
-        "visits": record.visits[place, step],
-        "simulations": record.simulations[place, step],
-        "value": record.value[place, step],
-        "move": record.move[place, step],
-        "outcome": record.result[place] * (1 - 2 * (plies_to_end % 2)),
-    }
-    return schema.table_of(columns)
+    outcome = record.result[place] * (1 - 2 * (plies_to_end % 2))
+    ply = np.bitwise_count(columns["mask"])
+    return schema.table_of(columns | {"game_id": game_ids[game], "ply": ply, "outcome": outcome})

@@ -10,7 +10,6 @@ run, which page checksums do not; it takes about a second per gigabyte.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,13 +20,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from distill.common import DataError, cli, run_folder
 from distill.common.arrays import Arrays
 from distill.game import rules
 from distill.game.mixing import GOLDEN, splitmix64
 from distill.games import schema
-from distill.games.schema import ROW, VALIDATION, VALUE_STEPS
+from distill.games.schema import VALIDATION, VALUE_STEPS, DamagedError, Shard
 from distill.mcts.labeller import majority
 
 KINDS = (schema.GAMES, schema.PACKED_BOARDS)
@@ -36,38 +36,44 @@ KINDS = (schema.GAMES, schema.PACKED_BOARDS)
 RAW = ("game_id", "current", "mask", "label", "ply", "outcome")
 """The columns of RawRows."""
 
+LIMITS = {
+    "label": (0, 6), "move": (0, 6), "votes": (-1, 6), "visits": (0, np.inf), "simulations": (0, np.inf),
+    "ply": (0, 42), "value": (-1, 1), "outcome": (-1, 1),
+}  # fmt: skip
+"""The smallest and the largest value of a column of raw rows."""
+
 Columns = dict[str, NDArray[Any]]
-"""Raw columns by name, each (B,) in the type of `schema.ROW`, visits (B, 7)."""
+"""Raw columns by name, each (B,) in the type of `schema.ROW`, visits (B, 7), votes (B, K)."""
 
 
-class ShardFile(schema.Shard):
-    """A shard and its folder."""
-
-    folder: Path
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self.folder / self.name
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """A complete folder of games.
+class Run(BaseModel):
+    """A complete folder of games or of packed boards, as its record has it.
 
     Attributes:
-      name: hash of the run's identity: settings, seed and search version.
-      sources: names of the runs whose games it holds; packed boards may be of many.
       identity: what its games depend on.
+      name: hash of the identity; the split of the games follows from it.
+      inputs: what packed boards were made from.
     """
 
+    model_config = ConfigDict(frozen=True)
     folder: Path
-    name: str
-    sources: frozenset[str]
     identity: dict[str, Any]
-    games: int
-    rows: int
-    shards: tuple[ShardFile, ...]
+    name: str = Field(alias="run", pattern="^[0-9a-f]{16,}$")
+    shards: list[Shard]
+    inputs: list[dict[str, Any]] = []
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Names of the runs whose games it holds; packed boards may be of many."""
+        return frozenset(name for source in self.inputs for name in source["sources"]) or frozenset({self.name})
+
+    @property
+    def games(self) -> int:
+        return sum(shard.games for shard in self.shards)
+
+    @property
+    def rows(self) -> int:
+        return sum(shard.rows for shard in self.shards)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,17 +103,19 @@ def open_run(folder: Path) -> Run:
     if not folder.is_file() and not any(path.name != run_folder.LOCK for path in folder.glob("*")):
         where = "--preset smoke" if folder == cli.SMOKE_DATA / "games" else f"--out {shlex.quote(str(folder))}"
         raise DataError(f"{folder}: no games here; make them with: python -m distill.generate {where}")
-    record = run_folder.finished(folder, *KINDS)
-    result = schema.run_of(folder, record.result or {})
-    return Run(
-        folder=folder,
-        name=result.run,
-        sources=frozenset(name for source in result.inputs for name in source["sources"]) or frozenset({result.run}),
-        identity=record.identity,
-        games=sum(shard.games for shard in result.shards),
-        rows=sum(shard.rows for shard in result.shards),
-        shards=tuple(ShardFile(folder=folder, **dict(shard)) for shard in result.shards),
-    )
+    return run_of(folder, run_folder.finished(folder, *KINDS))
+
+
+def run_of(place: object, record: run_folder.Record) -> Run:
+    """The run that the record of a finished one describes. Raises DataError where it is not one of games."""
+    try:
+        run = Run.model_validate({**(record.result or {}), "folder": str(place), "identity": record.identity})
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        what = f"not the result of a run of games ({problem})"
+        raise DataError(f"{place}/{run_folder.RECORD}: {what}") from error
+    return run.model_copy(update={"shards": [s.model_copy(update={"folder": run.folder}) for s in run.shards]})
 
 
 def open_runs(folders: Sequence[Path]) -> list[Run]:
@@ -126,17 +134,7 @@ def verify(runs: Iterable[Run], advice: str | None = None) -> None:
     """
     for run in runs:
         for shard in run.shards:
-            _content(shard, advice)
-
-
-def _content(shard: ShardFile, advice: str | None = None) -> bytes:
-    """The bytes of a shard. Raises DataError unless they are those that the record describes; `advice` as above."""
-    content = shard.path.read_bytes() if shard.path.is_file() else b""
-    if hashlib.sha256(content).hexdigest() != shard.sha256:
-        # `generate` does not overwrite rows that somebody changed, so the file must go first.
-        again = advice or f"delete it, and start the command that wrote {shard.folder} again"
-        raise DataError(f"{shard.path}: not the file that the record describes (missing, damaged or changed); {again}")
-    return content
+            shard.content(advice)
 
 
 def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float) -> NDArray[np.bool_]:
@@ -160,25 +158,30 @@ def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float)
 # Rows -----------------------------------------------------------------------------------------------------------------
 
 
-def read(shard: ShardFile, columns: Sequence[str]) -> Columns:
+def read(shard: Shard, columns: Sequence[str]) -> Columns:
     """Some columns of a shard, in its order.
 
-    Raises DataError for a file that the record does not describe, for missing values and those outside
-    `schema.LIMITS`, and where packed boards lack a column.
+    Raises DataError for a file that the record does not describe, as `columns_of`, and where packed boards lack a
+    column.
     """
-    table, metadata = schema.read_table(shard.path, None, _content(shard), columns)
-    return columns_of(shard.path, table, metadata, columns)
+    rows = columns_of(shard.path, *schema.read_table(shard.path, None, shard.content()))
+    if missing := [name for name in columns if name not in rows]:
+        raise DataError(f"{shard.path}: packed boards, which have no {missing[0]}; games are needed here")
+    return {name: rows[name] for name in columns}
 
 
-def columns_of(path: Path | str, table: pa.Table, metadata: Mapping[str, Any], columns: Sequence[str] = RAW) -> Columns:
-    """Some columns of a table of raw rows or of packed boards, which lack some of them. Raises DataError as `read`."""
+def columns_of(path: Path | str, table: pa.Table, metadata: Mapping[str, Any]) -> Columns:
+    """The columns of a table of raw rows or of packed boards, which lack votes, moves and simulations.
+
+    Raises DamagedError for missing values and those outside LIMITS, such as NaN.
+    """
     rows = schema.arrays(path, table)
-    # Packed boards hold less than rows of games: what follows from it is added, what does not is missing.
     if metadata.get("kind") == schema.PACKED:
         rows = unpacked(rows, metadata["first_game"])
-    if missing := [name for name in columns if name not in rows]:
-        raise DataError(f"{path}: packed boards, which have no {missing[0]}; games are needed here")
-    return {name: rows[name] for name in columns}
+    for name, (low, high) in LIMITS.items():
+        if name in rows and not ((low <= rows[name]) & (rows[name] <= high)).all():
+            raise DamagedError(f"{path}: column {name!r} has values outside [{low:g}, {high:g}]")
+    return rows
 
 
 def raw_rows(folders: Sequence[Path], split: int | None = None, validation_fraction: float = 0) -> RawRows:
@@ -192,20 +195,25 @@ def raw_rows(folders: Sequence[Path], split: int | None = None, validation_fract
     parts = []
     for run in open_runs(folders):
         for rows in (read(shard, RAW) for shard in run.shards):
-            if split is not None:
-                chosen = in_validation(run.name, rows["game_id"], validation_fraction) == (split == VALIDATION)
-                rows = {name: values[chosen] for name, values in rows.items()}
-            parts.append(rows)
-    return joined(parts)
+            in_split = in_validation(run.name, rows["game_id"], validation_fraction) == (split == VALIDATION)
+            parts.append(rows if split is None else chosen(rows, in_split))
+    return raw_rows_of(parts)
 
 
-def joined(parts: Sequence[Columns]) -> RawRows:
-    """The columns RAW of several tables as one."""
-    columns = {
-        name: np.concatenate([np.empty(0, ROW.field(name).type.to_pandas_dtype()), *(part[name] for part in parts)])
-        for name in RAW
-    }
+def raw_rows_of(parts: Sequence[Columns]) -> RawRows:
+    """Several tables as one."""
+    columns = joined([{name: part[name] for name in RAW} for part in parts])
     return RawRows(game=columns.pop("game_id"), **columns)
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """The rows of several tables, all of them."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def chosen(rows: Columns, which: NDArray[Any]) -> Columns:
+    """Some rows of a table: bool (B,) or their indices."""
+    return {name: values[which] for name, values in rows.items()}
 
 
 def unpacked(rows: Columns, game: int) -> Columns:

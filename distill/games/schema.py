@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from distill.common import DataError, canonical_json, first_line, write_atomically
-from distill.common.run_folder import RECORD
 from distill.game.rules import COLUMNS
 
 SCHEMA_VERSION = 1
@@ -77,17 +75,8 @@ TRAINING, VALIDATION = 0, 1
 GAMES, PACKED_BOARDS = "games", "packed boards"
 """The kinds of folders that hold shards, in their records."""
 
-SHARD_ROWS = 100_000 * 42
-"""Most rows and most games of a shard. A file may come from anywhere: a larger number is refused before it is used."""
-
 ROWS_A_BYTE = 100
 """Most rows that a file may declare for a byte of its size; the same game a thousand times has 13."""
-
-LIMITS = {
-    "label": (0, 6), "move": (0, 6), "votes": (-1, 6), "visits": (0, np.inf), "simulations": (0, np.inf),
-    "ply": (0, 42), "value": (-1, 1), "outcome": (-1, 1), "count": (1, np.inf), "moves_to_end": (0, 42),
-}  # fmt: skip
-"""The smallest and the largest value of a column; of packed boards VALUE_STEPS times those of `value`."""
 
 
 def shard_name(index: int) -> str:
@@ -96,53 +85,51 @@ def shard_name(index: int) -> str:
 
 
 class Shard(BaseModel):
-    """What a record says of one shard, a file beside it: games `first_game` to `first_game + games - 1`."""
+    """What a record says of one shard, a file in `folder`: games `first_game` to `first_game + games - 1`."""
 
     model_config = ConfigDict(frozen=True)
+    folder: Path = Field(Path(), exclude=True)
     name: str = Field(pattern=r"^shard-\d{5,}\.parquet$")  # a record from elsewhere must not reach outside its folder
     first_game: int = Field(ge=0)
-    games: int = Field(ge=0, le=SHARD_ROWS)
-    rows: int = Field(ge=0, le=SHARD_ROWS)
+    games: int = Field(ge=0)
+    rows: int = Field(ge=0)
     simulations: int = Field(ge=0)
     sha256: str
     content_hash: str
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / self.name
 
-class Run(BaseModel):
-    """The result of a finished run of games or of packed boards.
-
-    Attributes:
-      run: its name, from which the split of its games is computed.
-      inputs: what packed boards were made from.
-    """
-
-    run: str = Field(pattern="^[0-9a-f]{16,}$")
-    shards: list[Shard]
-    inputs: list[dict[str, Any]] = []
-
-
-def run_of(place: object, result: Mapping[str, Any]) -> Run:
-    """The result of a run of games. Raises DataError for another result."""
-    try:
-        return Run.model_validate(result)
-    except ValidationError as error:
-        first = error.errors()[0]
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise DataError(f"{place}/{RECORD}: not the result of a run of games ({problem})") from error
+    def content(self, advice: str | None = None) -> bytes:
+        """Its bytes, as `content_of`; `advice` says what a user can do, by default to make the games again."""
+        # `generate` does not overwrite rows that somebody changed, so the file must go first.
+        again = f"delete it, and start the command that wrote {self.folder} again"
+        return content_of(self.path, self.sha256, advice or again)
 
 
 def shard_of(name: str, table: pa.Table, metadata: Mapping[str, Any], content: bytes) -> Shard:
     """A shard's entry for a record; packed boards have no simulations. Raises DamagedError for other metadata."""
     simulations = 0
     if "simulations" in table.column_names:
-        simulations = int(numbers(table["simulations"].combine_chunks()).sum(dtype=np.int64))
+        simulations = int(np.from_dlpack(table["simulations"].combine_chunks()).sum(dtype=np.int64))
     try:
         return Shard(
             name=name, first_game=metadata["first_game"], games=metadata["games"], rows=len(table),
             simulations=simulations, sha256=hashlib.sha256(content).hexdigest(), content_hash=content_hash(table),
         )  # fmt: skip
-    except (LookupError, ValidationError) as error:
-        raise DamagedError(f"{name}: its metadata are not those of a shard of games ({error})") from error
+    except (LookupError, ValidationError, pa.ArrowException) as error:  # the last: a value is missing
+        raise DamagedError(f"{name}: its metadata are not those of a shard of games ({first_line(error)})") from error
+
+
+def read_shard(path: str, content: bytes) -> tuple[Shard, pa.Table, dict[str, Any]]:
+    """A shard's entry for a record, its rows and its metadata.
+
+    Raises DamagedError for a file that may be replaced, and DataError as `read_table`.
+    """
+    table, metadata = read_table(path, None, content)
+    return shard_of(path.rpartition("/")[2], table, metadata, content), table, metadata
 
 
 def run_name(identity: Mapping[str, Any]) -> str:
@@ -195,22 +182,37 @@ def table_bytes(table: pa.Table, metadata: Mapping[str, Any], group_rows: int | 
     return content
 
 
+def content_of(path: Path, sha256: str | None, advice: str) -> bytes:
+    """The bytes of a file. Raises DataError unless their SHA-256 is that of the record; `advice` says what to do."""
+    content = path.read_bytes() if path.is_file() else b""
+    if hashlib.sha256(content).hexdigest() != sha256:
+        what = "not the file that the record describes (missing, damaged or changed)"
+        raise DataError(f"{path}: {what}; {advice}")
+    return content
+
+
 class DamagedError(DataError):
     """A damaged file, which may be replaced: it is not somebody's edit."""
 
 
-@contextmanager
-def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.ParquetFile]:
-    """A Parquet file, its pages verified as they are read; `content` are its bytes where they were read before.
+def read_table(
+    path: Path | str, schema: pa.Schema | None = None, content: bytes | None = None, *, ours: bool = True
+) -> tuple[pa.Table, dict[str, Any]]:
+    """A table and its metadata, checksums and schema verified.
 
-    Arrow gets bytes and never a path, which it takes for a URL where it has a colon. Read with use_threads=False: a
-    thread of Arrow's that lets go of Python's bytes when the interpreter has begun to end kills the process with
-    SIGABRT (apache/arrow#49942).
+    Args:
+      schema: its columns; None: raw rows or packed ones, as the metadata say.
+      content: the bytes of the file, where they were read before.
+      ours: whether the file must be one of distill's, of this schema version.
 
-    Raises DamagedError for what Arrow cannot read, here and inside the `with` block, and for a small file that declares
-    large contents; DataError where memory runs out.
+    Arrow gets bytes and never a path, which it takes for a URL where it has a colon. It reads without threads: a thread
+    of Arrow's that lets go of Python's bytes when the interpreter has begun to end kills the process with SIGABRT
+    (apache/arrow#49942).
+
+    Raises DamagedError for what Arrow cannot read, for a missing column, and for a small file that declares large
+    contents; DataError for a file that is not `ours`, and where memory runs out.
     """
-    unreadable = (OSError, pa.ArrowException, OverflowError, ValueError, KeyError)  # found by fuzzing
+    unreadable = (OSError, pa.ArrowException, OverflowError, ValueError, KeyError, TypeError, RecursionError)
     what = "not a readable Parquet file"
     try:
         content = Path(path).read_bytes() if content is None else content
@@ -218,98 +220,53 @@ def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.Parque
             if (rows := file.metadata.num_rows) > ROWS_A_BYTE * len(content):  # columns' metadata may crash Arrow
                 raise ValueError(f"{len(content):,} bytes declare {rows:,} rows")
             what = "damaged"
-            yield file
+            stored = (file.schema_arrow.metadata or {}).get(b"distill")
+            metadata = dict(json.loads(stored or "{}"))
+            if ours and stored is None:
+                raise DataError(f"{path}: not written by distill (no metadata); delete the file to rebuild it")
+            if ours and (version := metadata.get("schema_version")) != SCHEMA_VERSION:
+                raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}; make it again")
+            schema = schema or (PACKED_ROW if metadata.get("kind") == PACKED else ROW)
+            return file.read(columns=schema.names, use_threads=False).select(schema.names).cast(schema), metadata
     except MemoryError as error:  # Arrow's too; a damaged file may ask for any amount
         raise DataError(f"{path}: cannot be read ({first_line(error)})") from error
     except unreadable as error:
         raise DamagedError(f"{path}: {what} ({first_line(error)})") from error
 
 
-def read_table(
-    path: Path | str,
-    schema: pa.Schema | None = None,
-    content: bytes | None = None,
-    columns: Sequence[str] = tuple(ROW.names),
-) -> tuple[pa.Table, dict[str, Any]]:
-    """A table and its metadata, checksums and schema verified.
-
-    Args:
-      schema: its columns; None: raw rows or packed ones, as the metadata say.
-      content: the bytes of the file, where they were read before.
-      columns: those of raw rows that are read.
-
-    Raises DataError for a file that is truncated, damaged, not written by distill, of another schema version, or
-    without a column.
-    """
-    with opened(path, content) as file:
-        metadata = _metadata(path, file)
-        if (version := metadata.get("schema_version")) != SCHEMA_VERSION:
-            raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}; make it again")
-        if schema is not PREPARED_ROW and file.metadata.num_rows > SHARD_ROWS:
-            raise DamagedError(
-                f"{path}: declares {file.metadata.num_rows:,} rows, a shard holds {SHARD_ROWS:,} at most"
-            )
-        if schema is None and metadata.get("kind") == PACKED:
-            schema = PACKED_ROW
-        elif schema is None:
-            schema = pa.schema([ROW.field(name) for name in columns])
-        table = file.read(columns=schema.names, use_threads=False).select(schema.names)
-        return table.cast(schema), metadata
-
-
-def _metadata(path: Path | str, file: pq.ParquetFile) -> dict[str, Any]:
-    stored = (file.schema_arrow.metadata or {}).get(b"distill")
-    if stored is None:
-        raise DataError(f"{path}: not written by distill (no metadata); delete the file to rebuild it")
-    try:
-        return dict(json.loads(stored))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise DamagedError(f"{path}: damaged (its metadata are no JSON object)") from error
-
-
 def arrays(path: Path | str, table: pa.Table) -> dict[str, NDArray[Any]]:
     """The columns of a table by name: (B,), texts as str, lists as (B, length).
 
-    Raises DamagedError, which names the file and the column, for missing values, lists of different lengths, and values
-    outside LIMITS, such as NaN.
+    Raises DamagedError, which names the file and the column, for missing values and lists of different lengths.
     """
     columns = {}
-    for name, chunks in zip(table.column_names, table.columns, strict=True):
-        column = chunks.combine_chunks()
+    for name in table.column_names:
+        column = table[name].combine_chunks()
         values = column.flatten() if pa.types.is_nested(column.type) else column
         if column.null_count or values.null_count:
             raise DamagedError(f"{path}: a value of {name} is missing (null)")
-        array = values.to_numpy(zero_copy_only=False)
-        low, high = LIMITS.get(name, (-np.inf, np.inf))
-        scale = VALUE_STEPS if name == "value" and pa.types.is_integer(values.type) else 1
-        if name in LIMITS and not ((low * scale <= array) & (array <= high * scale)).all():
-            raise DamagedError(f"{path}: column {name!r} has values outside [{low * scale:g}, {high * scale:g}]")
         if pa.types.is_list(column.type):
-            lengths = np.unique(np.diff(numbers(column.offsets)))
+            lengths = np.unique(np.diff(np.from_dlpack(column.offsets)))
             if len(lengths) > 1 or 0 in lengths:
                 raise DamagedError(f"{path}: {name} of different lengths, or empty")
+        array = values.to_numpy(zero_copy_only=False)
         if values is not column:
             array = array.reshape(len(column), -1 if len(column) else COLUMNS)
         columns[name] = array.astype(np.str_) if pa.types.is_string(column.type) else array
     return columns
 
 
-def numbers(array: pa.Array) -> NDArray[Any]:
-    """The values of a numeric array without nulls. (`to_numpy` imports pandas: 40 MB in every worker.)"""
-    kind = np.dtype(array.type.to_pandas_dtype())
-    if not len(array):
-        return np.empty(0, kind)
-    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
-
-
 def content_hash(table: pa.Table) -> str:
-    """SHA-256 over the columns' values alone: equal for equal rows, whatever wrote the file."""
+    """SHA-256 over the columns' values alone: equal for equal rows, whatever wrote the file.
+
+    Values are read by DLPack, because `to_numpy` imports pandas: 40 MB in every worker.
+    """
     digest = hashlib.sha256()
     for name in table.column_names:
         column = table[name].combine_chunks()
         digest.update(f"{name}:{column.type}:{len(column)};".encode())
         if pa.types.is_list(column.type):
-            digest.update(np.diff(numbers(column.offsets)).astype("<i4").tobytes())
-        array = numbers(column.flatten() if pa.types.is_nested(column.type) else column)
+            digest.update(np.diff(np.from_dlpack(column.offsets)).astype("<i4").tobytes())
+        array = np.from_dlpack(column.flatten() if pa.types.is_nested(column.type) else column)
         digest.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()

@@ -22,7 +22,7 @@ from pydantic import Field
 from distill.common import write_atomically
 from distill.common.progress import Advance, silent
 from distill.common.settings import Seed, Settings
-from distill.games import playing, runs, shards
+from distill.games import playing, shards
 from distill.mcts import puct
 from distill.mcts.engine.record import GameRecord
 from distill.mcts.evaluator import BitboardEvaluator, by_rollouts
@@ -38,7 +38,7 @@ class SelfPlaySettings(Settings):
     search: PuctSettings = PuctSettings()
     seed: Seed = Field(0, description="seed of the run; a game depends on it and on its own number")
     shard_games: int = Field(50, ge=1, le=100_000, description="games in one shard file")
-    opening_moves: runs.OpeningMoves = Field((0, 2), description=runs.OPENING_HELP)
+    opening_moves: playing.OpeningMoves = Field((0, 2), description=playing.OPENING_HELP)
     leaves: Literal["value", "playout"] = Field(
         "value", description="value of a leaf: the value head's, or a rollout's"
     )

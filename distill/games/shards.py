@@ -1,31 +1,67 @@
-"""Shards of a run: make one, find which are missing, describe them for the record.
+"""A run of games: its settings, what defines it, and its shards, made in processes of this machine or on a cluster.
 
 `make_shard(settings, run, task)` plays games [index * S, (index + 1) * S) and returns the bytes of one Parquet file;
-the same settings and index give the same bytes anywhere. A run is that function mapped over its indices (`making.py`):
-what is missing or damaged is made, what is valid is kept, and the result is recorded last.
+the same settings and index give the same bytes anywhere. A run is that function mapped over its indices: what is
+missing or damaged is made, what is valid is kept, and the result is recorded last. Workers return the files of their
+shards, which one process writes, so that no worker needs the folder.
+
+Two runs with equal identities have equal games. The name of a run is a hash of its identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pydantic import Field
 
-from distill.common import DataError, provenance, run_folder
+from distill.common import DataError, cores, executors, provenance, run_folder
+from distill.common.cluster import Cluster
+from distill.common.executors import KilledError, Workers
 from distill.common.plugins import Plugin
-from distill.common.settings import as_json
+from distill.common.settings import Seed, Settings, as_json
 from distill.common.storage import Storage
-from distill.games import schema
-from distill.games.playing import play_games
-from distill.games.runs import RunSettings
+from distill.games import playing, reader, schema
 from distill.games.schema import DamagedError, Shard, shard_name
+from distill.mcts import uct
+from distill.mcts.settings import UctSettings
 
 LIBRARIES = ("numba", "numpy", "pyarrow")
 """Libraries whose versions decide the bytes of a shard."""
+
+
+class RunSettings(Settings):
+    """All that the games of a run depend on."""
+
+    search: UctSettings = UctSettings()
+    labeller: str | None = Field(
+        None,
+        title="MODULE:OBJECT",
+        description="your own engine, to label; of the search settings, only the noise of moves has an effect",
+    )
+    opening_moves: playing.OpeningMoves = Field((1, 8), description=playing.OPENING_HELP)
+    seed: Seed = Field(0, description="run seed; game g depends only on it and on g")
+    shard_games: int = Field(200, ge=1, le=100_000, description="games in one shard file")
+
+
+def identity(settings: RunSettings) -> dict[str, Any]:
+    """What the games of a run depend on: its settings, and the version of the search or the labeller's source hash.
+
+    Raises UserError for a labeller that cannot be imported.
+    """
+    stored = settings.model_dump(mode="json", include=RunSettings.model_fields.keys() - {"shard_games"})
+    stored |= stored.pop("search")
+    if settings.labeller is None:
+        del stored["labeller"]
+        return {"search_version": uct.SEARCH_VERSION, **stored}
+    # With a labeller of the user's, settings of the search change nothing.
+    searched = {"simulations", "votes", "rollout", "exploration", "mcts_solver"}
+    source = Plugin.named(settings.labeller, "--labeller").source
+    return {"labeller_source": source, **{name: stored[name] for name in stored if name not in searched}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,34 +95,58 @@ class Plan:
     damaged: list[str]
 
 
-def make_shard(
-    settings: RunSettings, run: Mapping[str, Any], task: Task, plugin: Plugin | None = None
-) -> tuple[Shard, bytes]:
-    """Play a shard of the run with this identity; returns its entry for the record and its file.
+def opened(
+    out: str | Path | Storage, settings: Any, games: int, run: Mapping[str, Any], *, config: Any, restart: bool = False
+) -> AbstractContextManager[run_folder.Run]:
+    """Hold the folder of a run of games (`run_folder.opened`); a folder has shards of one size.
 
-    `plugin` is the user's labeller as described by the process that started the run.
+    Args:
+      settings: of the run, with `shard_games`.
+      games: of the finished run.
+      run: its identity.
+      config: the command's settings, for the record.
     """
-    first = task.index * settings.shard_games
-    table = play_games(settings, first, task.games, plugin.load() if plugin else None)
-    return encoded(table, run, task, first)
+    size = settings.shard_games
+    names = [shard_name(index) for index in range(-(-games // size))]
+    known = {**run, "shard_games": size}
+    return run_folder.opened(out, schema.GAMES, known, settings=as_json(config), files=names, restart=restart)
 
 
-def encoded(
-    table: pa.Table, run: Mapping[str, Any], task: Task, first_game: int, libraries: Sequence[str] = LIBRARIES
-) -> tuple[Shard, bytes]:
-    """The rows of a shard of the run with this identity as its entry for the record and its file."""
-    metadata = {
-        "schema_version": schema.SCHEMA_VERSION,
-        "kind": schema.GAMES,
-        "run": schema.run_name(run),
-        "identity": run,
-        "index": task.index,
-        "first_game": first_game,
-        "games": task.games,
-        "versions": provenance.versions(*libraries),
-    }
-    content = schema.table_bytes(table, metadata)
-    return schema.shard_of(task.name, table, metadata, content), content
+def plan(folder: run_folder.Run, settings: Any, games: int, run: Mapping[str, Any]) -> Plan:
+    """What a run of at least so many games has and lacks; each shard is read.
+
+    `run` is its identity. Raises DataError for a shard of another run, one that somebody changed, and one that cannot
+    be read although its bytes may be sound.
+    """
+    storage, size, name = folder.storage, settings.shard_games, schema.run_name(run)
+    record = None if folder.starts else folder.record
+    recorded = reader.run_of(storage, record).shards if record and record.result else []
+    hashes = {shard.name: shard.content_hash for shard in recorded}
+    sound, damaged = dict[str, Shard](), list[str]()
+    # Keep what is sound. A file that is damaged is rebuilt; one whose rows were changed is somebody's work.
+    for file in sorted({*(record.files if record else ())} & {*storage.names()}):
+        try:
+            shard, _, metadata = schema.read_shard(f"{storage}/{file}", storage.read(file))
+        except DamagedError as error:
+            damaged.append(str(error))
+            continue
+        changed = hashes.get(file, shard.content_hash) != shard.content_hash
+        if changed or metadata.get("run") != name:
+            what = "its rows were changed after the run was finished" if changed else "of another run"
+            raise DataError(f"{storage}/{file}: {what}; delete the file to rebuild it, or --restart to delete the run")
+        sound[file] = shard
+    # Never shrink a run, even an extension that was interrupted; one may need more games of the last shard.
+    games = max(games, *(shard.first_game + shard.games for shard in (*sound.values(), *recorded)), 0)
+    done, todo = list[Shard](), list[Task]()
+    for first in range(0, games, size):
+        task = Task(index=first // size, games=min(size, games - first))
+        held = sound.get(task.name)
+        if held and (held.first_game, held.games) == (first, task.games):
+            done.append(held)
+        else:
+            todo.append(task)
+    finished = not todo and folder.result == result(name, done)
+    return Plan(games=games, finished=finished, done=done, todo=todo, damaged=damaged)
 
 
 def finish(folder: run_folder.Run, run: Mapping[str, Any], shards: Sequence[Shard], games: int) -> dict[str, Any]:
@@ -110,68 +170,71 @@ def result(name: str, shards: Sequence[Shard]) -> dict[str, Any]:
     return {"run": name, **sums, "shards": [shard.model_dump() for shard in ordered]}
 
 
-# What exists already --------------------------------------------------------------------------------------------------
+# Making shards --------------------------------------------------------------------------------------------------------
 
 
-def opened(
-    out: str | Path | Storage, settings: Any, games: int, run: Mapping[str, Any], *, config: Any, restart: bool = False
-) -> AbstractContextManager[run_folder.Run]:
-    """Hold the folder of a run of games (`run_folder.opened`); a folder has shards of one size.
+def workers_of(number: int | None, tasks: int, cluster: str | None) -> Workers:
+    """Workers for so many tasks, started: of a cluster, all of which search as this process does, or processes.
 
-    Args:
-      settings: of the run, with `shard_games`.
-      games: of the finished run.
-      run: its identity.
-      config: the command's settings, for the record.
+    By default there is one process per core. Raises UserError where workers cannot be started.
     """
-    names = [task.name for task in _tasks(games, settings.shard_games)]
-    identity = {**run, "shard_games": settings.shard_games}
-    stored = as_json(config)
-    return run_folder.opened(out, schema.GAMES, identity, settings=stored, files=names, restart=restart)
+    if cluster:
+        return Cluster(cluster, versions_here)
+    return executors.started(max(1, min(number or cores(), tasks)))
 
 
-def plan(folder: run_folder.Run, settings: Any, games: int, run: Mapping[str, Any]) -> Plan:
-    """What a run of at least so many games has and lacks; each shard is read.
+def versions_here() -> dict[str, Any]:
+    """The versions that decide the bytes of a shard."""
+    return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION}
 
-    `run` is its identity. Raises DataError for a shard of another run, one that somebody changed, and one that cannot
-    be read although its bytes may be sound.
+
+def make_shard(
+    settings: RunSettings, run: Mapping[str, Any], task: Task, plugin: Plugin | None = None
+) -> tuple[Shard, bytes]:
+    """Play a shard of the run with this identity; returns its entry for the record and its file.
+
+    `plugin` is the user's labeller as described by the process that started the run.
     """
-    storage, size, name = folder.storage, settings.shard_games, schema.run_name(run)
-    recorded = schema.run_of(storage, folder.result).shards if folder.result else []
-    hashes = {shard.name: shard.content_hash for shard in recorded}
-    before = [] if folder.starts or folder.record is None else folder.record.files
-    shards, damaged = dict[str, Shard](), list[str]()
-    # Keep what is sound. A file that is damaged is rebuilt; one whose rows were changed is somebody's work.
-    for file in sorted({*before} & {*storage.names()}):
-        try:
-            content = storage.read(file)
-            table, metadata = schema.read_table(f"{storage}/{file}", None, content)
-            shard = schema.shard_of(file, table, metadata, content)
-        except DamagedError as error:
-            damaged.append(str(error))
-            continue
-        changed = hashes.get(file, shard.content_hash) != shard.content_hash
-        if changed or metadata.get("run") != name:
-            what = "its rows were changed after the run was finished" if changed else "of another run"
-            raise DataError(f"{storage}/{file}: {what}; delete the file to rebuild it, or --restart to delete the run")
-        shards[file] = shard
-    # Never shrink a run, even an extension that was interrupted.
-    tasks = _tasks(max(games, *(shard.first_game + shard.games for shard in (*shards.values(), *recorded)), 0), size)
-    # An extension may need more games of the last shard, which is then rebuilt.
-    todo = []
-    for task in tasks:
-        held = shards.get(task.name)
-        if held is None or (held.first_game, held.games) != (task.index * size, task.games):
-            todo.append(task)
-    done = [shards[task.name] for task in tasks if task not in todo]
-    return Plan(
-        games=sum(task.games for task in tasks),
-        finished=not todo and folder.result == result(name, done),
-        done=done,
-        todo=todo,
-        damaged=damaged,
-    )
+    first = task.index * settings.shard_games
+    table = playing.play_games(settings, first, task.games, plugin.load() if plugin else None)
+    return encoded(table, run, task, first)
 
 
-def _tasks(games: int, size: int) -> list[Task]:
-    return [Task(index=first // size, games=min(size, games - first)) for first in range(0, games, size)]
+def encoded(
+    table: pa.Table, run: Mapping[str, Any], task: Task, first_game: int, libraries: Sequence[str] = LIBRARIES
+) -> tuple[Shard, bytes]:
+    """The rows of a shard of the run with this identity as its entry for the record and its file."""
+    metadata = {
+        "schema_version": schema.SCHEMA_VERSION,
+        "kind": schema.GAMES,
+        "run": schema.run_name(run),
+        "identity": run,
+        "index": task.index,
+        "first_game": first_game,
+        "games": task.games,
+        "versions": provenance.versions(*libraries),
+    }
+    content = schema.table_bytes(table, metadata)
+    return schema.shard_of(task.name, table, metadata, content), content
+
+
+def make(
+    workers: Workers,
+    settings: RunSettings,
+    run: Mapping[str, Any],
+    tasks: Sequence[Task],
+    work: Callable[..., tuple[Shard, bytes]] = make_shard,
+) -> Iterator[tuple[Shard, bytes]]:
+    """Make these shards of the run with this identity, by `work`; yields each with its file as it comes.
+
+    Raises DataError for shards whose workers died at every try, once all others are made.
+    """
+    plugin = Plugin.named(settings.labeller, "--labeller") if settings.labeller else None
+    calls = [(settings, run, task, plugin) for task in tasks]
+    try:
+        for _, shard in executors.completed(workers, work, calls):
+            yield shard
+    except KilledError as error:
+        names = ", ".join(tasks[number].name for number in error.numbers)
+        todo = "all other shards are finished; start the command again"
+        raise DataError(f"{names}: {error}; {todo}") from error

@@ -63,13 +63,11 @@ def streams(seeds: Any, number: int, games: Sequence[int] | None = None) -> list
 
     Raises ValueError for another number of seeds, and TypeError for one that is no whole number.
     """
-    is_one = np.ndim(seeds) == 0
-    if games is None:
-        games = range(number) if is_one else [0] * number
-    seeds = [operator.index(seed) for seed in ([seeds] * number if is_one else seeds)]
+    if np.ndim(seeds) == 0:
+        seeds, games = [seeds] * number, range(number) if games is None else games
     if len(seeds) != number:
         raise ValueError(f"{len(seeds)} seeds given, {number} needed, one for each position")
-    return list(zip(seeds, games, strict=True))
+    return list(zip(map(operator.index, seeds), [0] * number if games is None else games, strict=True))
 
 
 def results_of(record: GameRecord) -> list[SearchResult]:

@@ -15,17 +15,18 @@ the noise acts on the move played: it is drawn from (1 − f) · [the label] + f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import CELLS, COLUMNS, Bitboards
-from distill.mcts import labelled_games
+from distill.common import OutputError
+from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, Bitboards, after_moves
 from distill.mcts.engine import tree, uct_simulation
-from distill.mcts.engine.record import GameRecord
+from distill.mcts.engine.noise import noisy_move
+from distill.mcts.engine.record import GameRecord, new_record
 from distill.mcts.engine.uct_simulation import UNVISITED, UctTrees
 from distill.mcts.labeller import Labels, majority
 from distill.mcts.results import Positions, SearchResult, as_bitboards, check_starts, generator, results_of, streams
@@ -45,17 +46,18 @@ MOVE_STREAM = 2**32
 MOST_NODES = 2**25
 """Rows that all searches side by side may have: 4 GiB of addresses; about a quarter is used."""
 
+LabelGames: TypeAlias = Callable[[NDArray[np.intp], NDArray[np.intp], Bitboards, Bitboards], Labels]
+"""(game, step, current, mask), (B,) each: positions, and which position of which game each is → complete labels."""
 
-def search(
-    positions: Positions, settings: UctSettings, seeds: int | Sequence[int] = 0, lanes: int = LANES
-) -> list[SearchResult]:
+
+def search(positions: Positions, settings: UctSettings, seeds: int | Sequence[int] = 0) -> list[SearchResult]:
     """Search positions, or boards int8 (B, 6, 7), side by side.
 
     `seeds` is one seed, from which each position takes its own stream by its place in the list, or a seed for each
     position, which makes its result independent of the others. Raises ValueError where the game is over, for what is
     no position, and for seeds that do not fit.
     """
-    return results_of(play_games(*as_bitboards(positions), settings, seeds=seeds, lanes=lanes, steps=1))
+    return results_of(play_games(*as_bitboards(positions), settings, seeds=seeds, steps=1))
 
 
 def play_games(
@@ -65,21 +67,57 @@ def play_games(
     *,
     seeds: int | Sequence[int] = 0,
     games: Sequence[int] | None = None,
-    lanes: int = LANES,
     steps: int = CELLS,
+    label: LabelGames | None = None,
 ) -> GameRecord:
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 
     The random numbers of game i come from (seeds, games[i]), by default games 0, 1, ..., or with a seed for each from
-    (seeds[i], games[i]), by default games 0. A game ends by the rules or after `steps` positions. `lanes` games run
-    side by side, without influence on the result. Raises ValueError for arguments that do not fit.
+    (seeds[i], games[i]), by default games 0. A game ends by the rules or after `steps` positions. LANES games run
+    side by side, without influence on the result. `label` labels instead of the search, all games side by side: a
+    position's labels must depend on its game and its number in the game alone. Raises ValueError for arguments that do
+    not fit, and OutputError where a labeller changes its number of votes.
     """
     check_starts(current, mask)
-    draws = draw(streams(seeds, len(current), games), steps, settings)
-    # Searches too large to stand side by side take turns.
-    lanes = max(1, min(lanes, MOST_NODES // settings.simulations, len(current)))
-    label = partial(_label, uct_simulation.new_trees(lanes, settings), draws)
-    return labelled_games.play_games(label, current, mask, draws.move, settings.move_noise, lanes)
+    sources, lanes = streams(seeds, len(current), games), len(current)
+    if label is None:
+        # Searches too large to stand side by side take turns.
+        lanes = max(1, min(LANES, MOST_NODES // settings.simulations, lanes))
+        label = partial(_label, uct_simulation.new_trees(lanes, settings), draw(sources, steps, settings))
+    noise, length = draw_moves(sources, steps, settings), np.zeros(len(sources), np.intp)
+    record = new_record(current, mask, steps, settings.votes)
+    live, begun = np.arange(min(lanes, len(sources))), lanes
+    while len(live):
+        step = length[live]
+        current, mask = record.current[live, step], record.mask[live, step]
+        labels = label(live, step, current, mask)
+        assert labels.label is not None
+        assert labels.votes is not None
+        votes = labels.votes.shape[1]
+        if not length.any():
+            record = new_record(record.current[:, 0], record.mask[:, 0], steps, votes)
+        elif votes != record.votes.shape[2]:
+            raise OutputError(f"returned {votes} votes, but {record.votes.shape[2]} before")
+        # Play the label, or a move near it.
+        move = labels.label.astype(np.intp)
+        if settings.move_noise:
+            draws = zip(move, noise[live, step], mask, strict=True)
+            move = np.array([noisy_move(*draw, settings.move_noise) for draw in draws])
+        for name in ("votes", "label", "visits", "value"):
+            getattr(record, name)[live, step] = getattr(labels, name)
+        record.simulations[live, step] = labels.visits.sum(axis=1)
+        record.move[live, step] = move
+        # A game continues unless this move won it, filled the board or was the last one.
+        current, mask, won = after_moves(current, mask, move)
+        over = won | (mask == np.uint64(FULL_BOARD)) | (step + 1 == steps)
+        length[live] += 1
+        record.length[live[over]], record.result[live[over]] = length[live[over]], won[over]
+        record.current[live[~over], step[~over] + 1] = current[~over]
+        record.mask[live[~over], step[~over] + 1] = mask[~over]
+        # Games that have not begun take the places of those that have ended.
+        following = np.arange(begun, min(begun + over.sum(), len(sources)))
+        live, begun = np.append(live[~over], following), begun + len(following)
+    return record
 
 
 def _label(
@@ -108,22 +146,20 @@ def _label(
 
 
 class UctDraws(NamedTuple):
-    """All random numbers of G games, S positions each, K votes a position, except those of the rollouts."""
+    """The random numbers of searches: G games, S positions each, K votes a position; rollouts draw their own."""
 
     key: NDArray[np.uint64]  # (G, S, K) seeds of the rollouts
     order: NDArray[np.float32]  # (G, S, K, 7) scores of unvisited moves
     gamma: NDArray[np.float64]  # (G, S, K, 7) gamma variates: over their sum, Dirichlet noise of the root
-    move: NDArray[np.float64]  # (G, S, 8) the same for the move that is played, and a uniform number
 
 
 def draw(sources: Sequence[tuple[int, int]], steps: int, settings: UctSettings) -> UctDraws:
-    """The random numbers of games; vote k of game g depends on (seed, g, k) alone, its moves on (seed, g)."""
+    """The random numbers of searches; vote k of game g depends on (seed, g, k) alone."""
     shape = (len(sources), steps, settings.votes)
     draws = UctDraws(
         key=np.empty(shape, np.uint64),
         order=np.empty((*shape, COLUMNS), np.float32),
         gamma=np.empty((*shape, COLUMNS), np.float64),
-        move=np.array([draw_moves(*source, steps, settings) for source in sources]).reshape(-1, steps, COLUMNS + 1),
     )
     for i, (seed, game) in enumerate(sources):
         # A stream for each vote, so that more votes leave the first ones as they were.
@@ -135,11 +171,12 @@ def draw(sources: Sequence[tuple[int, int]], steps: int, settings: UctSettings) 
     return draws
 
 
-def draw_moves(seed: int, game: int, steps: int, settings: UctSettings) -> NDArray[np.float64]:
-    """(S, 8): for the noise of each move in a game, gamma variates and a uniform number; zeros without this noise."""
-    move = np.zeros((steps, COLUMNS + 1))
-    if settings.move_noise:
-        random = generator(seed, game, MOVE_STREAM)
-        move[:, :COLUMNS] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
-        move[:, COLUMNS] = random.random(steps)
-    return move
+def draw_moves(sources: Sequence[tuple[int, int]], steps: int, settings: UctSettings) -> NDArray[np.float64]:
+    """(G, S, 8): for the noise of each move, gamma variates and a uniform number; zeros without this noise."""
+    moves = np.zeros((len(sources), steps, COLUMNS + 1))
+    for move, source in zip(moves, sources, strict=True):
+        if settings.move_noise:
+            random = generator(*source, MOVE_STREAM)
+            move[:, :COLUMNS] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+            move[:, COLUMNS] = random.random(steps)
+    return moves

@@ -31,7 +31,7 @@ from distill.common.progress import Advance, silent
 from distill.common.provenance import install_line
 from distill.game import encoding
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import COLUMNS, ROWS, Bitboards, Position, check_shapes, legal_mask
+from distill.game.rules import COLUMNS, ROWS, Bitboards, Position, legal_mask
 from distill.players.player import Choices, Seeds, draw_column
 
 
@@ -73,7 +73,6 @@ _CHUNK = 64
 def score_boards(current: Bitboards, mask: Bitboards, workers: int = 1, advance: Advance = silent) -> NDArray[np.int8]:
     """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
     check_installed()
-    check_shapes(current, mask)
     starts = range(0, len(current), _CHUNK)
     tasks = [(current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts]
     parts = [np.empty((0, COLUMNS), np.int8)]

@@ -40,7 +40,7 @@ from distill.game.rules import (
     mirror_bits,
     next_position,
 )
-from distill.games import reader, runs
+from distill.games import playing, reader
 from distill.players.names import make
 from distill.players.player import Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
@@ -117,7 +117,7 @@ def read_games(run: reader.Run) -> Iterator[Game]:
         starts = np.flatnonzero(np.diff(rows["game_id"], prepend=-1))
         for start, end in zip(starts, [*starts[1:], len(rows["ply"])], strict=True):
             number, ply = int(rows["game_id"][start]), int(rows["ply"][start])
-            opening = runs.opening_moves(settings, number)
+            opening = playing.opening_moves(settings, number)
             if from_moves(opening) != Position(int(rows["current"][start]), int(rows["mask"][start])):
                 raise DataError(f"{shard.path}: game {number} does not start with the opening drawn from its seed")
             result = int(rows["outcome"][start]) * (-1 if ply % 2 else 1)

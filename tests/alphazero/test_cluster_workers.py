@@ -159,7 +159,7 @@ def test_a_network_learns_here_while_others_play_there(
 def test_workers_with_another_backend_are_refused_before_anything_is_deleted(
     alone, flags, cluster, monkeypatch, capsys
 ):
-    monkeypatch.setattr(workers.making.uct, "SEARCH_VERSION", -1)
+    monkeypatch.setattr(workers.shards.uct, "SEARCH_VERSION", -1)
     before = state(alone)
     command = [*flags, str(alone), "--cluster", cluster.scheduler_address, "--restart"]
     assert selfplay.main(command) == 1

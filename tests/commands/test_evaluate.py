@@ -20,12 +20,12 @@ from network_helpers import killed_at
 from distill import evaluate
 from distill.common import file_hash, provenance, run_folder
 from distill.evaluation import grading, report
-from distill.games import reader, runs
+from distill.games import reader, shards
 from distill.mcts.settings import UctSettings
 from distill.players.names import make
 
 QUICK = ["--workers", "1", "--boards", "6"]
-IDENTITY = runs.identity(runs.RunSettings(search=UctSettings(simulations=200)))
+IDENTITY = shards.identity(shards.RunSettings(search=UctSettings(simulations=200)))
 
 
 def run(words: list[str], out: Path) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 - games of the search, helpers' random games and the shipped reference set pass
 - every column, changed in one row, is noticed, by a sentence that names what is wrong there
-- files: truncated, empty, flipped bytes in each column, foreign, of another run, missing, not in the record, replaced
-- records: missing, of another run, wrong sums, games twice, names that lead out of the folder
+- files: truncated, of another run, missing, not in the record, replaced, with values that no column has
 - any other folder is refused in one line; many violations are a few lines
 - values that are missing (null) and lists of different lengths are named
 - what is found is rebuilt by `generate`, and the bytes are the old ones
@@ -35,7 +34,7 @@ from distill.evaluation import labels
 from distill.evaluation.report import percent
 from distill.game import rules
 from distill.game.rules import Position, mirror
-from distill.games import checks, inspection, reader, runs, schema
+from distill.games import inspection, reader, schema, shards
 from distill.games.selfplay import SelfPlaySettings
 from distill.games.selfplay import identity as selfplay_identity
 from distill.players import solver
@@ -43,7 +42,7 @@ from distill.players.intervals import share
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4", "--workers", "1", "--seed", "3"]
 VICTIM = "shard-00001.parquet"
-TEACHER = build(runs.RunSettings, {"simulations": SIMULATIONS, "votes": VOTES, "opening_moves": (1, 2), "seed": 5})
+TEACHER = build(shards.RunSettings, {"simulations": SIMULATIONS, "votes": VOTES, "opening_moves": (1, 2), "seed": 5})
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +65,16 @@ def lines(folder: Path) -> list[str]:
 
 
 def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], Any]) -> None:
-    """The shard with its rows changed, metadata and page checksums as they should be."""
+    """The shard with its rows changed, and with it the record, page checksums and all."""
     table, metadata = schema.read_table(path)
     rows = table.to_pylist()
     change(rows)
-    schema.write_table(path, pa.Table.from_pylist(rows, schema=schema.ROW), metadata)
+    sha256 = schema.write_table(path, pa.Table.from_pylist(rows, schema=schema.ROW), metadata)
+
+    def record(run: dict[str, Any]) -> None:
+        next(shard for shard in run["result"]["shards"] if shard["name"] == path.name)["sha256"] = sha256
+
+    change_record(path.parent, record)
 
 
 def test_games_of_the_teacher_and_the_shipped_ones_pass(sound, capsys):
@@ -132,7 +136,7 @@ def first_game(keep: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (set_row(10, ply=3), "ply 3, but"),
+        (set_row(10, ply=3), "ply is not the number of stones on the board"),
         (set_row(10, mask=1 << 63), "stones outside the 42 cells"),
         (set_row(10, mask=0), "stones of the side to move on empty cells"),
         (set_row(10, mask=0b10, current=0b10), "a stone floats above an empty cell"),
@@ -142,31 +146,36 @@ def first_game(keep: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> 
         ),
         (set_row(2, current=other_owners), "not the position that the move before leads to"),
         (set_row(10, current=0b1111, mask=0b1111 | 0b1111 << 7), "the game is over in this position"),
-        (set_row(10, votes=[3, -1, 3]), "votes 3 -1 3 with one that was skipped"),
+        (set_row(10, votes=[3, -1, 3]), "a vote that was skipped"),
         (
             set_row(10, visits=lambda row: [row["visits"][0] + 1, *row["visits"][1:]]),
-            "visits sum to 181, simulations to",
+            "simulations is not the sum of visits",
         ),
-        (visits_on_a_full_column, "on a full column"),
-        (set_row(10, simulations=179), "visits sum to 180, simulations to 179"),
-        (set_row(10, visits=[10] * 7, simulations=70), "70 simulations, where the run has 3 x 60"),
-        (minority, "is not the majority of votes"),
+        (visits_on_a_full_column, "visits on a full column"),
+        (set_row(10, simulations=179), "simulations is not the sum of visits"),
+        (set_row(10, visits=[10] * 7, simulations=70), "the run has 3 votes of 60 simulations"),
+        (minority, "label is not the majority of the votes"),
         (set_row(10, game_id=99), "a game outside 4 to 7, the games of the shard"),
-        (lambda rows: rows.insert(3, rows.pop(4)), "out of order: rows are sorted by game and ply"),
-        (lambda rows: rows.insert(3, dict(rows[3])), "the same game and ply as the row before"),
+        (lambda rows: rows.insert(3, rows.pop(4)), "not sorted by game and ply"),
+        (lambda rows: rows.insert(3, dict(rows[3])), "not sorted by game and ply"),
         (lambda rows: rows.pop(7), "not the position that the move before leads to"),
         (first_game(lambda rows: rows[:-1]), "the game's last row, but the move does not end the game"),
         (first_game(lambda rows: []), "game 4: the game has no rows"),
-        (first_game(lambda rows: [row for row in rows if row["ply"] > 8]), "its opening has 1 to 8 moves"),
-        (first_game(lambda rows: [row | {"outcome": -row["outcome"] or 1} for row in rows]), "but the moves lead to"),
+        (
+            first_game(lambda rows: [row for row in rows if row["ply"] > 8]),
+            "the game starts at a ply that its opening cannot reach",
+        ),
+        (
+            first_game(lambda rows: [row | {"outcome": -row["outcome"] or 1} for row in rows]),
+            "outcome is not the result",
+        ),
     ],
 )
 def test_a_row_that_is_not_true_is_named(folder, change, expected):
     rewrite(folder / VICTIM, change)
-    found = [line for line in lines(folder) if ", game " in line]
+    found = [line for line in lines(folder) if ": game " in line]
     assert any(expected in line for line in found), found
-    assert all(line.startswith(f"{VICTIM}, ") for line in found)
-    assert any(f"{VICTIM}.sha256" in line for line in lines(folder))
+    assert all(line.startswith(f"{VICTIM}: game ") for line in found)
 
 
 def test_a_move_that_is_not_the_label_is_wrong_where_the_run_plays_its_labels(folder):
@@ -179,59 +188,23 @@ def test_a_move_that_is_not_the_label_is_wrong_where_the_run_plays_its_labels(fo
     table = pa.Table.from_pylist(rows, schema=schema.ROW)
 
     def found(identity: dict[str, Any]) -> list[str]:
-        return [*checks.faults(table, metadata | {"identity": identity})]
+        return [*inspection.faults(reader.columns_of("shard", table, metadata), identity, shard)]
 
-    what = f"game {row['game_id']}: move {row['move']} is not the label {row['label']}, which the run plays"
+    shard = schema.shard_of(VICTIM, table, metadata, b"")
+    what = f"game {row['game_id']}, ply {row['ply']}: move is not the label, which the run plays"
     assert found(metadata["identity"]) == [what]
     assert found(metadata["identity"] | {"noise_at": "move", "noise_fraction": 0.25}) == []
     assert found({"network": "0123", "simulations": 60}) == []
 
 
-@pytest.mark.parametrize("column", schema.ROW.names)
-def test_a_flipped_bit_in_any_column_is_noticed(folder, column):
-    path = folder / VICTIM
-    with schema.opened(path) as file:
-        group = file.metadata.row_group(0)
-    chunks = [group.column(index) for index in range(group.num_columns)]
-    chunk = next(chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] == column)
-    content = bytearray(path.read_bytes())
-    start = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
-    content[start + chunk.total_compressed_size - 1] ^= 1
-    path.write_bytes(content)
-    assert any(line.startswith(f"{VICTIM}: damaged (") for line in lines(folder))
-
-
-def declaring(**values: Any) -> Callable[[Path], None]:
-    """The same rows with other metadata; None takes an entry away."""
-
-    def harm(path: Path) -> None:
-        table, metadata = schema.read_table(path)
-        metadata = {name: value for name, value in (metadata | values).items() if value is not None}
-        schema.write_table(path, table, metadata)
-
-    return harm
-
-
 @pytest.mark.parametrize(
     ("harm", "expected"),
     [
-        (lambda path: path.write_bytes(path.read_bytes()[:-200]), "not a readable Parquet file"),
-        (lambda path: path.write_bytes(b""), "not a readable Parquet file"),
-        (lambda path: path.write_bytes(path.read_bytes() + b"\x00PAR1"), "not a readable Parquet file"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-200]), "not the file that the record describes"),
+        (lambda path: shutil.copy(path.with_name("shard-00000.parquet"), path), "not the file that the record"),
         (lambda path: path.unlink(), "missing, though the record names it"),
-        (lambda path: shutil.copy(path, path.with_name("shard-00007.parquet")), "shard-00007.parquet.name None there"),
-        (lambda path: shutil.copy(path.with_name("shard-00000.parquet"), path), "first_game 4 there, 0 here"),
-        (declaring(schema_version=schema.SCHEMA_VERSION + 1), "this distill reads"),
-        (declaring(run="ab" * 16), "of the run abab"),
-        (declaring(first_game=None), "its metadata are not those of a shard of games"),
-        (declaring(first_game=float("inf")), "its metadata are not those of a shard of games"),
-        (
-            declaring(identity={"opening_moves": [], "noise_fraction": 0}),
-            "its metadata are not those of a shard of games",
-        ),
-        (declaring(games=10**9), "its metadata are not those of a shard of games"),
+        (lambda path: path.rename(path.with_name("shard-00007.parquet")), "shard-00007.parquet: not in the record"),
         (lambda path: rewrite(path, set_row(10, votes=[3, 3])), f"{VICTIM}: votes of different lengths, or empty"),
-        (lambda path: rewrite(path, set_row(10, votes=[3, None, 3])), f"{VICTIM}: a value of votes is missing (null)"),
         (lambda path: rewrite(path, set_row(10, value=None)), f"{VICTIM}: a value of value is missing (null)"),
         (lambda path: rewrite(path, set_row(10, outcome=2)), f"{VICTIM}: column 'outcome' has values outside [-1, 1]"),
     ],
@@ -241,49 +214,21 @@ def test_a_file_that_is_not_as_it_should_be_is_named(folder, harm, expected):
     assert any(expected in line for line in lines(folder)), lines(folder)
 
 
-def changed(shard: int | None = None, **values: Any) -> Callable[[dict[str, Any]], None]:
-    """A change of a run's result, or of what it says of one shard."""
-    return lambda record: (record["result"] if shard is None else record["result"]["shards"][shard]).update(values)
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (changed(games=11), "games 11 there, 10 here"),
-        (changed(rows=1), "rows 1 there, "),
-        (changed(simulations=1), "simulations 1 there, "),
-        (changed(run="ab cd"), "not the result of a run of games"),
-        (changed(run=12), "not the result of a run of games"),
-        (changed(shards=7), "not the result of a run of games"),
-        (lambda record: record["identity"].update(seed=4), "does not describe the files: run "),
-        (lambda record: record["result"]["shards"].pop(0), "shard-00000.parquet.name None there, shard-00000"),
-        (changed(shard=1, first_game=3), "shard-00001.parquet.first_game 3 there, 4 here"),
-        (changed(shard=1, rows=5), "rows 5 there, "),
-        (changed(shard=1, simulations=5), "simulations 5 there, "),
-        (changed(shard=1, content_hash="0"), "content_hash 0 there, "),
-        (changed(shard=1, name="../shard-00001.parquet"), "not the result of a run of games (shards.1.name: "),
-        (changed(shard=1, name=None), "not the result of a run of games (shards.1.name: "),
-        (changed(shard=1, rows=-1), "not the result of a run of games"),
-        (changed(shard=1, games=10**12), "not the result of a run of games"),
-    ],
-)
-def test_a_record_that_is_not_true_is_named(folder, change, expected):
-    change_record(folder, change)
-    assert any(expected in line for line in lines(folder)), lines(folder)
-
-
-def test_a_run_without_record_is_not_finished_and_other_folders_are_refused_in_one_line(folder, tmp_path, capsys):
-    record = json.loads((folder / RECORD).read_text())
-    (folder / RECORD).unlink()
-    assert lines(folder) == [f"{RECORD}: the run is not finished"]
+def test_a_run_that_is_not_finished_and_other_folders_are_refused_in_one_line(folder, tmp_path, complaint):
     for name in ("training", "pictures"):
         (tmp_path / name).mkdir()
+    record = json.loads((folder / RECORD).read_text())
     (tmp_path / "training" / RECORD).write_text(json.dumps(record | {"kind": "training run"}))
     (tmp_path / "pictures" / "one.png").write_bytes(b"PNG")
-    for name, holds in (("training", "training run"), ("pictures", "no games"), ("nowhere", "no games")):
-        assert inspect.main([str(tmp_path / name), "--labels", "0"]) == 1
-        message = f"{tmp_path / name}: holds {holds}; inspect takes games and packed boards\n"
-        assert capsys.readouterr() == ("", f"distill inspect: {message}")
+    change_record(folder, lambda record: record.update(result=None))
+    nothing = "no _run.json, so no run of distill was finished here"
+    for place, problem in (
+        (folder, "the run is not finished; start its command again to resume it"),
+        (tmp_path / "training", "holds training run, not games or packed boards"),
+        (tmp_path / "pictures", nothing),
+        (tmp_path / "nowhere", nothing),
+    ):
+        assert complaint(inspect, place, "--labels", "0") == f"distill inspect: {place}: {problem}"
 
 
 def test_many_violations_are_a_few_lines(folder, capsys):
@@ -291,10 +236,10 @@ def test_many_violations_are_a_few_lines(folder, capsys):
         rewrite(path, lambda rows: [row.update(ply=2) for row in rows])
     assert inspect.main([str(folder), "--labels", "0"]) == 1
     out, _ = capsys.readouterr()
-    assert out.count("ply 2, but ") == 3 * 5
-    for name in ("shard-00000.parquet", "shard-00001.parquet", "shard-00002.parquet", RECORD):
+    assert out.count("ply is not the number of stones") == 3 * 5
+    for name in ("shard-00000.parquet", "shard-00001.parquet", "shard-00002.parquet"):
         assert f"{folder}/{name}: and " in out
-    assert len(out.splitlines()) == 4 * 6
+    assert len(out.splitlines()) == 3 * 6
 
 
 def printed(capsys: pytest.CaptureFixture[str], folder: Path, *flags: str) -> dict[str, str]:
@@ -310,7 +255,7 @@ def canonical(row: dict[str, Any]) -> Position:
 
 
 def test_every_count_is_that_of_plain_python(tmp_path, capsys):
-    write_games(tmp_path / "games", make_games(40, seed=1), identity=runs.identity(TEACHER))
+    write_games(tmp_path / "games", make_games(40, seed=1), identity=shards.identity(TEACHER))
     rows = make_games(40, seed=1).to_pylist()
     table = printed(capsys, tmp_path / "games", "--labels", "0")
     assert (table["games"], table["rows"]) == ("40", f"{len(rows):,}")
@@ -322,18 +267,18 @@ def test_every_count_is_that_of_plain_python(tmp_path, capsys):
 
 
 def test_a_sample_of_labels_is_graded_and_the_teacher_labels_it_again(tmp_path, monkeypatch, capsys):
-    write_games(tmp_path / "games", make_games(20, seed=1), identity=runs.identity(TEACHER))
+    write_games(tmp_path / "games", make_games(20, seed=1), identity=shards.identity(TEACHER))
     graded = {"optimal": share([1.0, 0.0]), "outcome": share([1.0, 1.0])}
     monkeypatch.setattr(labels, "quality", lambda rows, workers: graded)
     monkeypatch.setattr(solver, "is_installed", lambda: True)
     table = printed(capsys, tmp_path / "games", "--labels", "30")
     assert table["labels, optimal, %"] == f"{percent(graded['optimal'])} of 2"
     rows = labels.sample(reader.raw_rows([tmp_path / "games"]), 30, seed=0)
-    teacher = labels.teacher_of(runs.identity(TEACHER))
+    teacher = labels.teacher_of(shards.identity(TEACHER))
     assert teacher is not None
     assert table["noise ceiling, %"] == f"{percent(labels.noise_ceiling(rows, teacher, seed=0))} of 30"
     for other in ({"search_version": 0}, {"votes": 10**9}):
-        assert labels.teacher_of(runs.identity(TEACHER) | other) is None, other
+        assert labels.teacher_of(shards.identity(TEACHER) | other) is None, other
 
 
 def test_the_labels_of_a_network_are_not_repeated_and_without_the_solver_none_is_graded(tmp_path, monkeypatch, capsys):
@@ -345,26 +290,13 @@ def test_the_labels_of_a_network_are_not_repeated_and_without_the_solver_none_is
     assert "noise ceiling, %" not in table
 
 
-def test_the_grades_of_labels_are_those_of_the_solver(solver):
-    table = make_games(120, seed=1)
-    late = table.filter(pa.array(table["ply"].to_numpy() >= 30))  # which the solver scores at once
-    columns = schema.arrays("games", late.select(reader.RAW))
-    rows = labels.sample(reader.RawRows(game=columns.pop("game_id"), **columns), 40, seed=0)
-    quality, best = labels.quality(rows), []
-    for current, mask, label in zip(rows.current.tolist(), rows.mask.tolist(), rows.label.tolist(), strict=True):
-        scores = solver.scores(Position(current, mask))
-        best.append(scores[label] == max(scores))
-    assert quality["optimal"].mean == np.mean(best)
-    assert quality["optimal"].mean <= quality["outcome"].mean
-
-
 def test_an_object_store_that_does_not_answer_is_no_damage(folder, monkeypatch):
     def fail(*_: object) -> bytes:
         raise DataError("s3://bucket/games: timed out")
 
     monkeypatch.setattr(Folder, "read", fail)
     with pytest.raises(DataError, match="timed out"):
-        inspection.inspect_shard(storage_of(folder), VICTIM)
+        lines(folder)
 
 
 def without_metadata(path: Path) -> None:
@@ -395,19 +327,18 @@ def test_a_shard_that_memory_does_not_hold_is_not_rebuilt(folder, monkeypatch, c
 
 @pytest.mark.parametrize("change", [{"rows": 1}, {"run": "ab" * 16}, {"simulations": 1}])
 def test_generate_mends_a_result_that_is_not_true(sound, folder, change):
-    change_record(folder, changed(**change))
+    change_record(folder, lambda record: record["result"].update(change))
     assert generate.main([*SMALL, "--out", str(folder)]) == 0
     assert same_record(folder, sound)
 
 
 def test_the_command_lists_what_is_wrong_and_generate_repairs_it(sound, folder, capsys):
-    rewrite(folder / VICTIM, minority)  # whole to look at, page checksums and all
+    table, metadata = schema.read_table(folder / VICTIM)
+    schema.write_table(folder / VICTIM, table.slice(1), metadata)  # whole to look at, page checksums and all
     (folder / "shard-00002.parquet").write_bytes(b"")
-    assert inspect.main([str(folder), "--lines", "1", "--labels", "0"]) == 1
+    assert inspect.main([str(folder), "--labels", "0"]) == 1
     out, err = capsys.readouterr()
-    assert f"{folder}/{VICTIM}, game " in out
-    assert f"{folder}/{RECORD}: and " in out
-    assert err.splitlines()[-1].startswith("distill inspect: ")
+    assert f"{folder}/{VICTIM}: not the file that the record describes" in out
     assert err.endswith("; delete the files that are wrong and start the command that wrote them again\n")
     words, changed = [*SMALL, "--out", str(folder)], state(folder)
     assert generate.main(words) == 1

@@ -38,7 +38,7 @@ generate --opening-moves 8 1 -> --opening-moves 8 1
 generate --opening-moves 0 31 -> --opening-moves 0 31
 play random --moves 48 -> --moves 48: move 2 is '8', not a column from 1 to 7
 play random --moves 4444444 -> --moves 4444444: move 7 falls into column 4, which is full
-play random --moves '1. 4 4 3. 5' -> --moves 1. 4 4 3. 5: cannot read 3. as the number of move 3
+play random --moves '4 4' -> --moves 4 4: move 2 is ' ', not a column from 1 to 7
 play random uct:5 -> unrecognized arguments: uct:5
 play nobody -> player 'nobody' is unknown
 play uct:0 -> whole number of simulations

@@ -50,7 +50,7 @@ def test_several_folders_and_an_exclusion_are_reported(workplace, capsys):
     arguments = ["--data", "data/games", "more", "--exclude", "more/shard-00000.parquet", "--out", "out"]
     assert prepare.main(arguments) == 0
     output = capsys.readouterr().out
-    assert "excluded by more/shard-00000.parquet: " in output
+    assert "excluded by more/shard-00000.parquet, " in output
     assert "removed from validation" in output
 
 

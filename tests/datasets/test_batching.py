@@ -46,7 +46,7 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def examples(prepared):
-    return batching.load(prepared, TRAINING)
+    return preparation.load(prepared, TRAINING)
 
 
 def test_a_table_and_its_batches_have_the_types_promised(prepared, examples):
@@ -61,7 +61,7 @@ def test_a_table_and_its_batches_have_the_types_promised(prepared, examples):
         "count": ("int32", ()),
     }
     assert {len(array) for array in vars(examples).values()} == {len(examples)}
-    assert len(examples) > len(batching.load(prepared, VALIDATION)) > 0
+    assert len(examples) > len(preparation.load(prepared, VALIDATION)) > 0
     batch = joined([next(batches(examples, 32, seed=0))])
     assert {name: (array.dtype.name, array.shape) for name, array in batch.items()} == {
         "boards": ("int8", (32, 6, 7)),
@@ -74,15 +74,15 @@ def test_a_table_and_its_batches_have_the_types_promised(prepared, examples):
 def test_a_damaged_or_unfinished_folder_is_refused(tmp_path, prepared):
     for name in ("training.parquet", "_run.json"):
         (tmp_path / name).write_bytes((prepared / name).read_bytes())
-    assert len(batching.load(tmp_path, TRAINING))
+    assert len(preparation.load(tmp_path, TRAINING))
     with pytest.raises(DataError, match=r"validation\.parquet"):
-        batching.load(tmp_path, VALIDATION)
+        preparation.load(tmp_path, VALIDATION)
     (tmp_path / "training.parquet").write_bytes((prepared / "training.parquet").read_bytes()[:-50])
-    with pytest.raises(DataError, match=r"training\.parquet: not the file that its record describes"):
-        batching.load(tmp_path, TRAINING)
+    with pytest.raises(DataError, match=r"training\.parquet: not the file that the record describes"):
+        preparation.load(tmp_path, TRAINING)
     (tmp_path / "_run.json").unlink()
     with pytest.raises(DataError, match=r"no _run\.json"):
-        batching.load(tmp_path, TRAINING)
+        preparation.load(tmp_path, TRAINING)
 
 
 def test_a_table_that_is_replaced_after_it_was_prepared_is_refused(tmp_path, prepared):
@@ -90,8 +90,8 @@ def test_a_table_that_is_replaced_after_it_was_prepared_is_refused(tmp_path, pre
         (tmp_path / file.name).write_bytes(file.read_bytes())
     table, metadata = schema.read_table(tmp_path / "training.parquet", schema.PREPARED_ROW)
     schema.write_table(tmp_path / "training.parquet", table.slice(1), metadata)
-    with pytest.raises(DataError, match=r"training\.parquet: not the file that its record describes"):
-        batching.load(tmp_path, TRAINING)
+    with pytest.raises(DataError, match=r"training\.parquet: not the file that the record describes"):
+        preparation.load(tmp_path, TRAINING)
 
 
 def joined(batches: list[streams.Batch]) -> dict[str, np.ndarray]:
@@ -162,7 +162,7 @@ def test_without_mirroring_a_batch_has_the_boards_of_the_table(examples):
 
 
 def test_seen_knows_training_boards_in_both_orientations_and_no_other(prepared, examples):
-    validation = batching.load(prepared, VALIDATION)
+    validation = preparation.load(prepared, VALIDATION)
     for turn in (lambda bits: bits, rules.mirror_bits):
         assert seen(examples, turn(examples.current), turn(examples.mask)).all()
         assert not seen(examples, turn(validation.current), turn(validation.mask)).any()

@@ -4,8 +4,7 @@
 - drawn boards: a board and its mirror merge; on a board that is its own mirror both columns are one answer;
   ties fall to visits, then the centre, then the lower column
 - no validation board is a training board; the counts add up to the rows read
-- mirroring every game, reading other pieces, another order of the folders: the same tables, the same bytes where the
-  runs are the same
+- another order of the folders: the same bytes
 - the folder's name follows inputs, settings and exclusions; a finished folder is reused, also by a
   second process that came while the first was at work
 - it is not reused where labels in a shard were changed, whatever was done to the record, nor where a table was
@@ -236,21 +235,6 @@ def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path, monkeypatch):
     assert again.result["files"] == {name: file_hash(first.folder / name) for name in preparation.FILES.values()}
 
 
-def test_mirrored_games_make_the_same_tables(tmp_path):
-    table = make_games(60, seed=4)
-    columns = {
-        name: rules.mirror_bits(table[name].to_numpy()) if name in ("current", "mask") else table[name].to_pylist()
-        for name in ROW.names
-    }
-    columns["label"] = [6 - label for label in columns["label"]]
-    columns["visits"] = [visits[::-1] for visits in columns["visits"]]
-    write_games(tmp_path / "games", table)
-    write_games(tmp_path / "mirrored", pa.table(columns, schema=ROW))
-    found, mirrored = (prepare(tmp_path / name, tmp_path / "out") for name in ("games", "mirrored"))
-    assert found.folder != mirrored.folder
-    assert tables_of(found) == tables_of(mirrored)
-
-
 @pytest.fixture
 def games(tmp_path):
     """A folder of 50 random games."""
@@ -276,7 +260,7 @@ def test_a_finished_folder_is_reused_unless_a_table_was_changed_and_restart_rebu
         file = first.folder / name
         sound = file.read_bytes()
         file.write_bytes(sound + b"\0")
-        with pytest.raises(DataError, match=rf"{name}: not the file that its record .* delete {first.folder} to"):
+        with pytest.raises(DataError, match=rf"{name}: not the file that the record .* delete {first.folder} to"):
             prepare(games, tmp_path / "out")
         file.write_bytes(sound)
     file.write_bytes(b"spoilt")
@@ -334,7 +318,7 @@ def test_excluded_boards_leave_both_tables_in_either_orientation(games, tmp_path
     found = tables_of(prepared)
     assert {split: found[split].keys() for split in found} == {s: plain[s].keys() - set(chosen) for s in plain}
     counts = prepared.result["counts"]["excluded"][str(sets)]
-    assert (counts["boards"], counts["boards_found"]) == (41, 40)
+    assert counts["boards"] == 41
     assert counts["rows"]["training"] == sum(plain[TRAINING][board]["count"] for board in chosen[:20])
 
 
@@ -347,7 +331,7 @@ def test_the_shipped_benchmark_is_excluded_by_default_and_named_if_it_is_missing
     monkeypatch.setattr(provenance, "shipped", shipped.get)
     prepared = prepare(games, tmp_path / "out")
     assert board not in tables_of(prepared)[TRAINING]
-    assert prepared.result["counts"]["excluded"]["benchmark"]["boards_found"] == 1
+    assert prepared.result["counts"]["excluded"]["benchmark"]["boards"] == 1
 
 
 @pytest.mark.parametrize("content", [None, b"not Parquet", "columns"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from distill.common import DataError
-from distill.datasets import batching, canonical, preparation, replay
+from distill.datasets import canonical, preparation, replay
 from distill.games import reader, schema
 from distill.games.reader import Columns
 
@@ -31,7 +31,7 @@ def test_the_replay_holds_the_latest_games_or_rows(three_runs):
 def test_the_replay_merges_as_prepare_does(three_runs, tmp_path):
     merged = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     prepared = preparation.prepare(three_runs, tmp_path, validation_fraction=1e-9, exclude=())
-    expected = batching.load(prepared.folder, schema.TRAINING)
+    expected = preparation.load(prepared.folder, schema.TRAINING)
     order, expected_order = (np.argsort(canonical.board_keys(t.current, t.mask)) for t in (merged, expected))
     assert len(merged) == len(expected)
     for name in ("current", "mask", "visits", "count", "value", "outcome"):
@@ -55,7 +55,7 @@ def test_searches_count_equally_whatever_their_visits_sum_to(three_runs, monkeyp
     shards, nothing = replay.latest(three_runs, None, None), np.zeros(0, np.uint64)
     before, read = replay.table(shards, nothing), reader.read
 
-    def tenfold_in_the_newest(shard: reader.ShardFile, columns: Sequence[str]) -> Columns:
+    def tenfold_in_the_newest(shard: schema.Shard, columns: Sequence[str]) -> Columns:
         rows = read(shard, columns)
         return rows | {"visits": rows["visits"] * 10} if shard.folder == three_runs[-1] else rows
 

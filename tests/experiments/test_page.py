@@ -22,7 +22,7 @@ from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import Position, legal_mask
-from distill.games import reader, runs
+from distill.games import playing, reader
 from distill.players.player import Choices
 from distill.players.solver import score_boards
 from distill.web import api
@@ -207,7 +207,7 @@ def test_the_book_counts_the_random_moves_of_the_games(book_and_seed):
     drawn: dict[str, Counter] = defaultdict(Counter)
     for game in range(book["games"]):
         position = rules.EMPTY
-        for move in runs.opening_moves(SimpleNamespace(seed=seed, opening_moves=(1, 8)), game):
+        for move in playing.opening_moves(SimpleNamespace(seed=seed, opening_moves=(1, 8)), game):
             name, column = entry_of(position, move)
             drawn[name][column] += 1
             position = rules.next_position(position, move)

@@ -28,9 +28,9 @@ from distill.common import DataError, UserError, provenance, run_folder
 from distill.common import cluster as cluster_module
 from distill.common.executors import Workers
 from distill.common.storage import Folder, Remote, Storage, storage_of
-from distill.games import making, reader, shards
-from distill.games.runs import RunSettings, identity
+from distill.games import reader, shards
 from distill.games.schema import Shard
+from distill.games.shards import RunSettings, identity
 from distill.mcts.settings import UctSettings
 
 distributed = pytest.importorskip("distributed")
@@ -65,8 +65,8 @@ def cluster(bucket):
 
 def make(todo: list[shards.Task], folder: Path, address: str, work: Any, run: RunSettings = RUN) -> list[Shard]:
     """These shards, by a cluster."""
-    with making.on_cluster(address) as workers:
-        return write_shards(folder, making.make(workers, run, identity(run), todo, work))
+    with shards.workers_of(None, 1, address) as workers:
+        return write_shards(folder, shards.make(workers, run, identity(run), todo, work))
 
 
 def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, capsys):
@@ -179,13 +179,13 @@ def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
         pytest.raises(UserError, match="no worker there"),
     ):
-        making.on_cluster(empty.scheduler_address)
+        shards.workers_of(None, 1, empty.scheduler_address)
 
 
 def test_a_worker_of_other_versions_is_refused(tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(making.uct, "SEARCH_VERSION", making.uct.SEARCH_VERSION + 1)
+    monkeypatch.setattr(shards.uct, "SEARCH_VERSION", shards.uct.SEARCH_VERSION + 1)
     with pytest.raises(UserError, match=r"would write other bytes \(search_version .* there, .* here"):
-        making.on_cluster(cluster.scheduler_address)
+        shards.workers_of(None, 1, cluster.scheduler_address)
 
 
 @pytest.mark.parametrize(("module", "flags"), [("distributed", ["--cluster", "tcp://x:1"]), ("fsspec", [])])
@@ -238,13 +238,13 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, ca
         place.write(name, (alone / name).read_bytes())
     place.write("shard-00001.parquet", (alone / "shard-00001.parquet").read_bytes()[:-50])
     asked: list[int] = []
-    make = making.make
+    make = shards.make
 
     def spied(workers: Workers, settings: RunSettings, run: Any, tasks: list[shards.Task]) -> Any:
         asked.extend(task.index for task in tasks)
         return make(workers, settings, run, tasks)
 
-    monkeypatch.setattr(making, "make", spied)
+    monkeypatch.setattr(shards, "make", spied)
     assert inspect.main([place.url, "--labels", "0"]) == 1
     assert generate.main([*SMALL, "--workers", "1", "--out", place.url]) == 0
     assert f"rebuilding: {place.url}/shard-00001.parquet" in capsys.readouterr().err

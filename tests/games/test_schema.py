@@ -21,10 +21,8 @@ import pytest
 from helpers import make_games
 
 from distill.common import DataError
-from distill.datasets import benchmark
-from distill.games import schema
+from distill.games import reader, schema
 
-NUMBERS = pa.schema([benchmark.GRADED_BOARD.field(name) for name in ("ply", "scores")])
 METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 32}
 
 
@@ -71,6 +69,23 @@ def test_a_truncated_or_missing_shard_is_named(shard):
     refusal(shard)
 
 
+@pytest.mark.parametrize("column", schema.ROW.names)
+def test_a_flipped_bit_in_any_column_is_noticed(shard, column):
+    group = pq.read_metadata(shard).row_group(0)
+    chunks = [group.column(index) for index in range(group.num_columns)]
+    chunk = next(chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] == column)
+    content = bytearray(shard.read_bytes())
+    start = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    content[start + chunk.total_compressed_size - 1] ^= 1
+    shard.write_bytes(content)
+    assert "damaged (" in refusal(shard)
+
+
+def test_another_schema_version_is_refused(shard, table):
+    schema.write_table(shard, table, METADATA | {"schema_version": schema.SCHEMA_VERSION + 1})
+    assert "this distill reads" in refusal(shard)
+
+
 def test_a_column_that_is_missing_or_of_another_type_and_a_file_of_another_program_are_named(shard, table):
     for column in schema.ROW.names:
         schema.write_table(shard, table.drop_columns([column]), METADATA)
@@ -89,26 +104,23 @@ def with_column(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
 
 
 def test_missing_nan_and_impossible_values_are_refused_by_file_and_column(shard, table):
-    schema.arrays(shard, table)
-    graded = benchmark.read()
-    boards = schema.table_of({name: getattr(graded[:9], name) for name in ("ply", "scores")}, NUMBERS)
-    packed = schema.table_of({"value": np.full(9, 127)}, schema.pa.schema([("value", pa.int8())]))
-    schema.arrays(shard, packed)
+    reader.columns_of(shard, table, METADATA)
+    packed = schema.table_of(
+        {"key": np.zeros(9), "visits": np.ones((9, 7)), "value": np.full(9, 127), "outcome": np.ones(9)},
+        schema.PACKED_ROW,
+    )
     for rows, name, value, what in [
         *((table, name, None, "is missing (null)") for name in schema.ROW.names),
         (table, "visits", [1, None, 1, 1, 1, 1, 1], "is missing (null)"),
         *((table, "value", value, "outside [-1, 1]") for value in (float("nan"), float("inf"), -1.5)),
         (table, "label", 7, "outside [0, 6]"),
-        (table, "move", -1, "outside [0, 6]"),
         (table, "visits", [-1] * 7, "outside [0, inf]"),
-        (table, "outcome", 2, "outside [-1, 1]"),
-        (boards, "ply", 43, "outside [0, 42]"),
-        (boards, "scores", None, "is missing (null)"),
-        (packed, "value", -128, "outside [-127, 127]"),
+        (packed, "value", -128, "outside [-1, 1]"),
     ]:
         changed = with_column(rows, name, [*rows[name].to_pylist()[:-1], value])
+        about = METADATA | ({"kind": schema.PACKED, "first_game": 0} if rows is packed else {})
         with pytest.raises(DataError, match=re.escape(f"{shard}: ") + f".*{name}.*" + re.escape(what)):
-            schema.arrays(shard, changed)
+            reader.columns_of(shard, changed, about)
 
 
 def test_a_small_file_that_declares_large_contents_is_refused_before_it_is_read(shard, table):
@@ -134,16 +146,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(shard, table, monkeypa
         schema.write_table(shard, table.slice(1), METADATA)
     assert shard.read_bytes() == before
     assert os.listdir(shard.parent) == [shard.name]
-
-
-def test_a_file_system_without_chmod_takes_files_with_the_mode_of_new_ones(shard, table, monkeypatch):
-    def refused(*_: Any) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "chmod", refused)
-    (shard.parent / "new").touch()
-    schema.write_table(shard, table.slice(1), METADATA)
-    assert shard.stat().st_mode == (shard.parent / "new").stat().st_mode
 
 
 def test_the_content_hash_notices_any_change(table):

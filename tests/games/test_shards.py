@@ -25,8 +25,8 @@ from helpers import change_record, die_always, die_once, same_record, shard_hash
 
 from distill import generate, inspect
 from distill.common import DataError, executors, run_folder
-from distill.games import making, runs, schema, shards
-from distill.games.runs import RunSettings
+from distill.games import playing, schema, shards
+from distill.games.shards import RunSettings
 from distill.mcts.settings import UctSettings
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
@@ -67,12 +67,13 @@ def test_the_first_200_games_are_those_that_shipped_networks_learned_from(tmp_pa
 
 def test_openings_are_random_and_not_labelled():
     settings = RunSettings(search=UctSettings(simulations=1, votes=1))
-    plies = [runs.opening(settings, game).ply for game in range(800)]
+    openings = [playing.opening_moves(settings, game) for game in range(800)]
+    plies = [*map(len, openings)]
     counts = np.bincount(plies, minlength=9)
     assert counts[0] == 0
     assert (abs(counts[1:] - 100) < 40).all()  # about four standard deviations of 800 / 8
-    assert runs.opening(settings, 5) == runs.opening(settings, 5)
-    assert len({runs.opening(settings, game) for game in range(800)}) > 500
+    assert playing.opening_moves(settings, 5) == openings[5]
+    assert len({*map(tuple, openings)}) > 500
 
 
 def test_three_workers_write_the_bytes_of_one(reference, tmp_path):
@@ -198,7 +199,7 @@ TODO = [shards.Task(index=index, games=games) for index, games in enumerate((4, 
 def make(folder: Path, work: Any) -> list[schema.Shard]:
     """The shards of ten games, by two processes."""
     with executors.started(2) as workers:
-        return write_shards(folder, making.make(workers, RUN, runs.identity(RUN), TODO, work))
+        return write_shards(folder, shards.make(workers, RUN, shards.identity(RUN), TODO, work))
 
 
 def test_a_killed_worker_costs_only_shards_in_flight(reference, tmp_path):
@@ -215,7 +216,7 @@ def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, t
 
 
 def test_a_result_is_recorded_of_all_games_or_not_at_all(tmp_path):
-    run = runs.identity(RUN)
+    run = shards.identity(RUN)
     with shards.opened(tmp_path, RUN, 10, run, config=RUN) as folder:
         folder.begin()
         made = make(tmp_path, shards.make_shard)

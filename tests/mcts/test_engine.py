@@ -55,19 +55,6 @@ def test_the_first_writable_folder_keeps_the_compiled_code_and_another_numba_com
     assert compiling._folder() != compiling._folder(), "each process compiles for itself"
 
 
-def test_what_takes_long_is_announced_once(tmp_path, monkeypatch, capsys):
-    compiled = list[str]()
-    monkeypatch.setattr(compiling, "compile_search", compiled.append)
-    monkeypatch.setattr(compiling, "FOLDER", str(tmp_path))
-    for _ in range(2):
-        compiling.prepare.__wrapped__("uct")
-        (tmp_path / "engine").mkdir(exist_ok=True)
-        (tmp_path / "engine" / "uct_simulation.search-1.py311.1.nbc").touch()
-    assert compiled == ["uct"]
-    once = "compiling the search, which may take two minutes, but only once"
-    assert capsys.readouterr().err.splitlines() == [once]
-
-
 @pytest.mark.parametrize("word", ["uct:2", "pillar@puct:2", "club", "pillar"])
 def test_making_a_player_compiles_its_search(word, monkeypatch):
     """Whichever runtime evaluates the network."""

@@ -2,18 +2,15 @@
 
 - the compiled search plays the games of the textbook (`mcts/reference_puct.py`), for every rule, root and first-play
   value, with and without noise and proofs: the same visits, labels, moves, values;
-- visits sum to the simulations; full columns get none;
 - a win in one is played and proven, a threat is blocked, a double threat is seen as lost, without an evaluation;
 - with an evaluator that is symmetric, a mirrored board gets the mirrored visits;
 - the number of lanes changes nothing, nor do evaluations kept from earlier searches; every game depends on its own
-  seed alone, and is reported once; random numbers are kept only for the games that are being played;
+  seed alone, and is reported once;
 - a full tree of a late position has the game-theoretic value;
-- halving takes the turns of the textbook and gives the columns left equally many visits; a Gumbel root of few
-  simulations improves on the policy;
+- halving takes the turns of the textbook; a Gumbel root of few simulations improves on the policy;
 - logits and values that are no numbers are refused before compiled code sees them.
 """
 
-import tracemalloc
 from functools import partial
 from typing import Any
 
@@ -61,18 +58,6 @@ def test_the_textbook_plays_the_same_games(kind):
 
     search = partial(reference_puct.search, settings=settings, evaluate=evaluate)
     assert_the_textbook_plays(TEXTBOOK_STARTS, record, draws, search)
-
-
-def test_visits_sum_to_the_simulations_and_full_columns_get_none():
-    record = play_games(*bits(*STARTS), PuctSettings(simulations=30), predict, seeds=1)
-    for game in range(len(STARTS)):
-        steps = slice(0, record.length[game])
-        assert (record.visits[game, steps].sum(1) == 30).all()
-        assert (record.simulations[game, steps] == 30).all()
-        assert (record.visits[game, steps] >= 0).all()
-        full = ~rules.legal_mask(record.mask[game, steps])
-        assert (record.visits[game, steps][full] == 0).all()
-        assert not np.take_along_axis(full, record.move[game, steps, None], 1).any()
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
@@ -139,19 +124,6 @@ def test_lanes_and_neighbours_change_nothing():
     assert np.array_equal(both.visits[1], play_games(*bits(STARTS[4]), settings, predict, seeds=[8], steps=1).visits[0])
 
 
-def test_random_numbers_are_kept_only_for_the_games_that_are_being_played():
-    current, mask = bits(*random_positions(50, 39, 39, seed=3) * 20)
-    settings, kept = PuctSettings(simulations=2), new_kept()
-    play_games(current[:4], mask[:4], settings, uniform, lanes=2, kept=kept)  # loads the compiled code
-    tracemalloc.start()
-    record = play_games(current, mask, settings, uniform, lanes=2, kept=kept)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert (record.length > 0).all()
-    numbers = 42 * (7 + 7 + 2) * 8  # bytes a game
-    assert peak < sum(part.nbytes for part in record) + len(current) * numbers / 5
-
-
 def test_evaluations_kept_from_earlier_searches_change_nothing_and_are_not_repeated():
     settings, kept, evaluated = PuctSettings(simulations=20), new_kept(), list[int]()
 
@@ -205,19 +177,6 @@ def test_a_network_that_returns_no_numbers_is_refused_before_compiled_code(root,
 
     with pytest.raises(OutputError, match=line):
         look(PuctSettings(simulations=20, root=root), rules.EMPTY, network=wrap(network))
-
-
-@pytest.mark.parametrize(("simulations", "considered"), [(16, 4), (32, 7), (7, 7), (5, 7), (100, 7), (3, 1)])
-def test_halving_gives_those_left_equally_many_visits(simulations, considered):
-    turns = halving_schedule(simulations, considered).tolist()
-    assert len(turns) == simulations
-    visits = [0] * considered
-    for turn in turns:  # each turn is that of a column which has so many visits
-        visits[visits.index(turn)] += 1
-    assert sum(visits) == simulations
-    if simulations >= 2 * considered and considered > 1:
-        assert sorted(visits)[-2] >= sorted(visits)[-1] - 1  # two finalists
-    assert min(visits) >= (1 if simulations >= considered else 0)
 
 
 def test_halving_takes_the_turns_of_the_textbook():

@@ -1,12 +1,11 @@
 """The positions and seeds of a search (`mcts/results.py`). Properties:
 
-- seeds that are not one for each position, or no whole numbers of 64 bits, are refused; NumPy's integers are as good as
-  Python's; so are positions that no game has or that are over;
+- seeds that are not one for each position, or no whole numbers of 64 bits, are refused; so are positions that no game
+  has or that are over;
 - no positions give no results;
-- functions of rules, boards, tactics and players refuse bitboards and seeds of different lengths.
+- boards refuse bitboards of different lengths.
 """
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from helpers import bits
 from puct_helpers import uniform
 
-from distill.game import encoding, rules, tactics
+from distill.game import encoding, rules
 from distill.game.rules import EMPTY, Position, from_moves
 from distill.mcts import puct, uct
 from distill.mcts.puct import PuctSettings
@@ -51,16 +50,6 @@ def test_seeds_that_do_not_fit_the_positions_are_refused(name, seeds, error, lin
 
 
 @pytest.mark.parametrize("name", ["uct", "puct"])
-def test_integers_of_numpy_are_seeds(name):
-    def visits(seeds: Any) -> list[list[int]]:
-        return [result.visits.tolist() for result in search(name, TWO, seeds)]
-
-    assert visits(np.int64(5)) == visits(np.array(5)) == visits(5)
-    assert visits([7, 8]) == visits(np.array([7, 8])) == visits((np.uint64(7), np.uint8(8))) == visits(range(7, 9))
-    assert visits(2**64 - 1) == visits(np.uint64(2**64 - 1))
-
-
-@pytest.mark.parametrize("name", ["uct", "puct"])
 @pytest.mark.parametrize(
     ("positions", "line"),
     [
@@ -87,20 +76,8 @@ def test_no_positions_give_no_results_and_a_list_of_boards_is_boards(name):
     assert one.visits.tolist() == other.visits.tolist() == single.visits.tolist()
 
 
-@pytest.mark.parametrize("play", [partial(uct.play_games, settings=UCT), partial(puct.play_games, settings=PUCT)])
-def test_games_start_where_stones_and_masks_are_equally_many(play):
-    current, mask = bits(*TWO)
-    rest = {} if play.func is uct.play_games else {"evaluate": uniform}
-    for pair in ((current[:1], mask), (current, mask[:1])):
-        with pytest.raises(ValueError, match="they must have the same shape"):
-            play(*pair, **rest)
-
-
-@pytest.mark.parametrize(
-    "function", [encoding.boards, rules.are_over, rules.is_own_mirror, rules.canonicalise, tactics.wins, tactics.traps]
-)
-def test_a_pair_of_bitboards_is_not_repeated_to_fit_the_other(function):
+def test_a_pair_of_bitboards_is_not_repeated_to_fit_the_other():
     current, mask = bits(*TWO)
     for pair in ((current[:1], mask), (current, mask[:1])):
         with pytest.raises(ValueError, match=r"\(1,\).*\(2,\)|\(2,\).*\(1,\)"):
-            function(*pair)
+            encoding.boards(*pair)

@@ -17,8 +17,8 @@ from puct_helpers import BLOCK, WINNING_COLUMN, WINS, assert_the_textbook_plays
 from distill.common import UserError, plugins
 from distill.game import encoding, rules
 from distill.game.rules import from_moves, parse_board
-from distill.games import playing, runs
-from distill.games.runs import RunSettings
+from distill.games import playing, shards
+from distill.games.shards import RunSettings
 from distill.mcts import reference, uct
 from distill.mcts.engine import rollout, tree, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
@@ -82,20 +82,20 @@ def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration, rollout, 
 def test_the_textbook_plays_the_same_games(changed):
     settings, starts = UctSettings(simulations=30, **changed), random_positions(4, 20, 30, seed=4)
     record = uct.play_games(*bits(*starts), settings, seeds=9, steps=12)
-    draws = uct.draw([(9, game) for game in range(4)], 12, settings)
+    sources = [(9, game) for game in range(4)]
+    draws = (*uct.draw(sources, 12, settings), uct.draw_moves(sources, 12, settings))
     assert_the_textbook_plays(starts, record, draws, partial(reference.label, settings=settings))
     assert (record.simulations[:, 0] == 90).all()
 
 
 def test_the_textbook_labels_games_and_an_edit_of_it_is_another_run(monkeypatch):
     settings = RunSettings(labeller="distill.mcts.textbook:label", opening_moves=(25, 30))
-    plugin = runs.plugin_of(settings)
-    assert plugin is not None
+    plugin = plugins.Plugin.named("distill.mcts.textbook:label", "--labeller")
     rows = playing.play_games(settings, 0, 2, plugin.load()).to_pylist()
     assert all(sum(row["visits"]) == 300 and len(row["votes"]) == 3 for row in rows)
     monkeypatch.setitem(plugins._imported, reference.__file__, "edited")
     with pytest.raises(UserError, match=r"reference\.py: changed after this process imported it"):
-        runs.plugin_of(settings)
+        shards.identity(settings)
 
 
 def test_visits_sum_to_the_simulations_and_full_columns_get_none():
@@ -112,24 +112,11 @@ def test_visits_sum_to_the_simulations_and_full_columns_get_none():
         assert -1 <= result.value <= 1
 
 
-def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch):
-    side_by_side, trees = [], uct_simulation.new_trees
-    monkeypatch.setattr(
-        uct_simulation, "new_trees", lambda lanes, *rest: side_by_side.append(lanes) or trees(lanes, *rest)
-    )
-    results = []
-    for nodes in (uct.MOST_NODES, 120, 1):
-        monkeypatch.setattr(uct, "MOST_NODES", nodes)
-        searched = search([rules.EMPTY] * 9, UctSettings(simulations=40), 1)
-        results.append([result.visits.tolist() for result in searched])
-    assert side_by_side == [9, 3, 1]
-    assert results[0] == results[1] == results[2]
-
-
-def test_lanes_in_flight_change_nothing():
-    settings = UctSettings(simulations=100)
-    start = np.zeros(20, np.uint64)
-    records = [uct.play_games(start, start, settings, seeds=3, lanes=lanes) for lanes in (1, 3, 20, 64)]
+def test_lanes_in_flight_change_nothing(monkeypatch):
+    start, records = np.zeros(20, np.uint64), []
+    for lanes in (1, 3, 20, 64):
+        monkeypatch.setattr(uct, "LANES", lanes)
+        records.append(uct.play_games(start, start, UctSettings(simulations=100), seeds=3))
     for record in records[1:]:
         for one, other in zip(records[0], record, strict=True):
             np.testing.assert_array_equal(one, other)

@@ -194,8 +194,8 @@ from distill.common import storage
 from distill.games import inspection, schema
 path = pathlib.Path(sys.argv[1])
 before = os.listdir("/proc/self/task")
-assert not inspection.inspect_shard(storage.storage_of(path.parent), path.name).violations
-schema.read_table(path, content=path.read_bytes())
+assert not any(shard.violations for shard in inspection.inspect(storage.storage_of(path.parent)))
+schema.read_shard(str(path), path.read_bytes())
 assert os.listdir("/proc/self/task") == before
 """
     subprocess.run([sys.executable, "-c", inspect, str(tmp_path / "shard-00000.parquet")], check=True)

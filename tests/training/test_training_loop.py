@@ -57,7 +57,7 @@ def games(tmp_path_factory):
 def splits(games, tmp_path_factory):
     """Training and validation tables of random games."""
     folder = preparation.prepare([games], tmp_path_factory.mktemp("prepared"), validation_fraction=0.3).folder
-    return batching.load(folder, schema.TRAINING), batching.load(folder, schema.VALIDATION)
+    return preparation.load(folder, schema.TRAINING), preparation.load(folder, schema.VALIDATION)
 
 
 def fitted(folder, splits, recipe=TINY, arch="cnn", callbacks=()):

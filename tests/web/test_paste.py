@@ -1,17 +1,16 @@
 """Games pasted into the page's field, in headless Chromium. Properties:
 
-- games are read in every usual notation, and boards as Kaggle's cells; `play --moves` reads the same games;
+- games are read in every usual notation, and boards as Kaggle's cells;
 - of other texts the first thing that cannot be read is named;
 - nothing changes before Enter or "Load".
 """
 
 import random
-import re
 
 import pytest
 from helpers import game_at_random
 
-from distill.game import notation, rules
+from distill.game import rules
 from tests import pages
 
 READ = """async (texts) => {
@@ -91,17 +90,6 @@ def games(number: int, seed: int) -> list[str]:
 def test_every_usual_notation_is_read_and_the_first_thing_that_cannot_be_read_is_named(read):
     cases = KNOWN | UNREADABLE
     assert dict(zip(cases, read(list(cases)), strict=True)) == cases
-
-
-def test_the_terminal_reads_the_same_but_for_columns_from_0_puzzles_and_boards():
-    games = {text: found["moves"] for text, found in KNOWN.items() if "moves" in found and "0" * 35 not in text}
-    games = {text: moves for text, moves in games.items() if "0, 0" not in text}
-    assert len(games) > 15
-    assert {text: notation.read(text) for text in games} == games
-    for text, message in UNREADABLE.items():
-        move = re.search(r"[Mm]ove (\d+)", message) if text[0].isdigit() else None  # the same of a text of digits
-        with pytest.raises(ValueError, match=rf"move {move[1]}\b" if move else r"move \d|42 moves"):
-            rules.from_moves(notation.read(text))
 
 
 def test_any_game_is_read_in_any_notation(read):

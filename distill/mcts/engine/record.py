@@ -1,4 +1,4 @@
-"""The record of games that a search plays against itself, filled in by compiled code or `labelled_games.py`."""
+"""The record of games that a search plays against itself, filled in by compiled code or by `uct.py`."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
  *
  *   4453 · 4 4 5 3 · 4,4,5,3 · [4, 4, 5, 3]    columns from 1 to 7
  *   1. 4 4 2. 5 3 · 1) 4 4 2) 5 3              the same with move numbers
- *   Moves: 4! 4 5?? 3 {a comment}              with annotations, as `review` writes them (`game/notation.py`)
+ *   Moves: 4! 4 5?? 3 {a comment}              with annotations
  *   ddec · D D E C                             columns from a to g
  *   https://…/#4453 · #puzzle/k3x9q            a link to this page
  *   3340                                       columns from 0 to 6, because of the 0; the person has to confirm it
