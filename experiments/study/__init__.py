@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 Shape = Literal[
     "column-pooled", "column-shared", "column-threats", "column-looped", "column-deep", "column-wide",
-    "flat", "transformer-columns",
+    "flat", "transformer-columns", "cnn-absolute",
 ]  # fmt: skip
 """Networks that only the study trains: `shapes.py`, which this does not load, for it starts Keras."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)

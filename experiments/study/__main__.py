@@ -12,27 +12,32 @@ finished is kept, what was interrupted goes on; a run without its games is left 
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import pandas as pd
+from numpy.typing import NDArray
 from pydantic import Field
 
 from distill import networks
 from distill.common import UserError, cli, cores, file_hash, read_object, run_folder, say, write_atomically, write_json
 from distill.common.settings import CommandLine, Settings
 from distill.datasets import benchmark
-from distill.evaluation import grading
+from distill.evaluation import grading, labels
 from distill.games import reader
+from distill.games.schema import VALIDATION
 from distill.networks import finding
 from distill.networks.finding import BEST
 from distill.players import names, player
+from distill.players.intervals import Estimate
 from distill.players.names import identity
+from distill.train import TrainConfig
 from experiments.study import page as pages
 from experiments.study import plan as plans
 from experiments.study import results as graded
@@ -41,6 +46,8 @@ from experiments.study.plan import Plan, Tier
 Step = Literal["data", "train", "report"]
 STEPS: tuple[Step, ...] = get_args(Step)
 HERE = Path(__file__).parent
+FRACTION: float = TrainConfig.model_fields["validation_fraction"].default
+"""Share of the games that are validation games."""
 RECORD = "study.json"
 """What this command notes of a finished run, in the run's folder."""
 
@@ -60,8 +67,10 @@ class StudyConfig(Settings):
     )
     boards: int | None = Field(None, ge=1, description="boards of each set at most; none takes all")
     data: Path = Field(Path("data/study"), description="folder of the games that the recipe asks for")
-    out: Path = Field(Path("models/study"), description="folder of the runs")
-    page: Path = Field(Path("models/study/study.md"), description="the page; table and pictures lie beside it")
+    out: Path | None = Field(None, description="folder of the runs; default: models/study/<recipe>")
+    page: Path | None = Field(
+        None, description="the page; table and pictures lie beside it; default: <recipe>.md in the folder of the runs"
+    )
     workers: int = Field(cores(), ge=1, description="processes for the searches that runs are measured by")
 
 
@@ -71,7 +80,6 @@ PRESETS: cli.Presets = {
         boards=20,
         data=cli.SMOKE_DATA / "study",
         out=cli.SMOKE_MODELS / "study",
-        page=cli.SMOKE_MODELS / "study" / "study.md",
     )
 }
 
@@ -88,12 +96,13 @@ def run(config: StudyConfig) -> str:
     if unknown := [name for name in config.runs if name not in plan.runs]:
         raise UserError(f"{config.recipe}: no run {', '.join(unknown)}; there are {', '.join(plan.runs)}")
     names = config.runs or tier.runs or tuple(plan.runs)
-    page = config.page if config.tier == 1 else config.page.with_stem(f"{config.page.stem}-tier{config.tier}")
+    page = config.page or _out(config) / f"{config.recipe.stem}.md"
+    page = page if config.tier == 1 else page.with_stem(f"{page.stem}-tier{config.tier}")
     if "report" in config.do:
         pages.require(page)
     ended: dict[str, Ending] = {}
     if "data" in config.do:
-        _make_data(config, plan, {plan.runs[name].data for name in names})
+        _make_data(config, plan, {plan.rows, *(plan.runs[name].data for name in names)} - {""})
     if "train" in config.do:
         for name in names:
             for seed in tier.seeds:
@@ -107,6 +116,10 @@ def run(config: StudyConfig) -> str:
         raise UserError(f"{last}; failed, as said above: {', '.join(failed)}")
     left_out = [name for name, ending in ended.items() if ending == "left out"]
     return last + (f"; left out: {', '.join(left_out)}" if left_out else "")
+
+
+def _out(config: StudyConfig) -> Path:
+    return config.out or Path("models/study") / config.recipe.stem
 
 
 def _folder(config: StudyConfig, plan: Plan, data: str) -> Path:
@@ -195,7 +208,7 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
 
 
 def _run_folder(config: StudyConfig, name: str, seed: int) -> Path:
-    return config.out / f"tier{config.tier}" / f"{name}-seed{seed}"
+    return _out(config) / f"tier{config.tier}" / f"{name}-seed{seed}"
 
 
 def _command(module: str, flags: Sequence[str]) -> int:
@@ -231,17 +244,24 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
         )
     }
     if not finished:
-        raise UserError(f"{config.out}: no finished run of tier {config.tier} to report on")
+        raise UserError(f"{_out(config)}: no finished run of tier {config.tier} to report on")
     grades: dict[str, dict[int, graded.Grades]] = {}
+    rows = reader.raw_rows([_folder(config, plan, plan.rows)], VALIDATION, FRACTION) if plan.rows else None
     for name, seeds in finished.items():
         say(f"grading {name}")
-        grades[name] = {seed: _grades_of_run(boards, _run_folder(config, name, seed)) for seed in seeds}
+        grades[name] = {seed: _grades_of_run(boards, rows, _run_folder(config, name, seed)) for seed in seeds}
     results = [_result(config, plan, boards, name, grades) for name in finished]
     lines = [_line(config, boards, word) for word in plan.players]
+    labelled = {
+        data: _quality(config, plan, data)
+        for data in dict.fromkeys(plan.runs[name].data for name in finished)
+        if plan.labels
+    }
     main = boards.sets[0]
     graded_on = (
         f"{int((boards.set == main).sum()):,} boards of the set {main}, {config.half} half, as stored and mirrored"
     )
+    graded_on += "" if rows is None else f", and `top1` on {len(rows):,} rows of validation games of `{plan.rows}`"
     histories = (
         {name: pd.read_csv(_run_folder(config, name, seeds[0]) / "history.csv") for name, seeds in finished.items()}
         if plan.over_time
@@ -250,16 +270,29 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     usual = StudyConfig()
     flags = {name: getattr(config, name) for name in ("recipe", "tier", "half", "boards", "page")}
     changed = [f"--{name} {value}" for name, value in flags.items() if name == "tier" or value != getattr(usual, name)]
-    pages.write(page, plan, str(config.tier), graded_on, results, lines, histories, " ".join(changed))
-    print(f"{graded.markdown(results, lines)}\n")
+    pages.write(page, plan, str(config.tier), graded_on, results, lines, labelled, histories, " ".join(changed))
+    print(f"{graded.markdown(results, lines)}\n\n{graded.labels(labelled)}\n")
     best = max(results, key=lambda result: result.shares["optimal"].mean)
     optimal = 100 * best.shares["optimal"].mean
     return f"{page}: {len(results)} of {len(names)} runs, {best.name} is best with {optimal:.1f} % optimal on {main}"
 
 
-def _grades_of_run(boards: benchmark.GradedBoards, folder: Path) -> graded.Grades:
-    key = f"{file_hash(folder / BEST)} {_digest(boards)}"
-    return graded.grade(lambda: _network(folder), boards, 0, folder / "grades.npz", key)
+def _grades_of_run(boards: benchmark.GradedBoards, rows: reader.RawRows | None, folder: Path) -> graded.Grades:
+    key = f"{file_hash(folder / BEST)} {_digest(boards.current, boards.mask, boards.scores)}"
+    if rows is not None:
+        key += f" {_digest(rows.current, rows.mask, rows.label)}"
+    return graded.grade(lambda: _network(folder), boards, 0, folder / "grades.npz", key, rows)
+
+
+def _quality(config: StudyConfig, plan: Plan, data: str) -> dict[str, Estimate]:
+    """What the solver says of a sample of the labels of a data set; it is asked once about the same rows."""
+    rows = labels.sample(reader.raw_rows([_folder(config, plan, data)]), plan.labels, 0)
+    file, key = _out(config) / "labels" / f"{data}.json", _digest(rows.current, rows.mask, rows.label)
+    if (stored := read_object(file)).get("key") != key:
+        shares = labels.quality(rows, config.workers)
+        stored = {"key": key, "shares": {name: dataclasses.asdict(share) for name, share in shares.items()}}
+        write_json(file, stored)
+    return {name: Estimate(**share) for name, share in stored["shares"].items()}
 
 
 def _network(folder: Path) -> player.Player:
@@ -271,14 +304,13 @@ def _network(folder: Path) -> player.Player:
 
 
 def _line(config: StudyConfig, boards: benchmark.GradedBoards, word: str) -> graded.Line:
-    file = config.out / "players" / f"{word.replace(':', '-')}.npz"
-    key = f"{' '.join(identity(word))} {_digest(boards)}"
+    file = _out(config) / "players" / f"{word.replace(':', '-')}.npz"
+    key = f"{' '.join(identity(word))} {_digest(boards.current, boards.mask, boards.scores)}"
     grades = graded.grade(lambda: names.make(word, config.workers), boards, 0, file, key)
     return graded.Line(name=word, shares=graded.shares(boards, grades))
 
 
-def _digest(boards: benchmark.GradedBoards) -> str:
-    arrays = (boards.current, boards.mask, boards.scores)
+def _digest(*arrays: NDArray[Any]) -> str:
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
@@ -289,17 +321,21 @@ def _result(
     name: str,
     grades: Mapping[str, Mapping[int, graded.Grades]],
 ) -> graded.Result:
-    settings, own = plan.runs[name], grades[name]
-    other = grades.get(settings.against, {})
-    common = sorted(set(own) & set(other))
-    folder = _run_folder(config, name, min(own))
+    settings, ours = plan.runs[name], grades[name]
+    theirs = grades.get(settings.against, {})
+    common = sorted(set(ours) & set(theirs))
+    folder = _run_folder(config, name, min(ours))
     trained, record = run_folder.result_of(folder), read_object(folder / RECORD)
     facts = {key: record.get(key) for key in ("games", "rows")}
     facts |= {key: trained.get(key) for key in ("parameters", "training_boards", "epochs", "best_step", "steps")}
     facts |= {"top1_all": trained.get("top1_all")}
     if plan.over_time:  # of runs with one table and one target
         facts["validation_loss"] = trained.get("validation_loss")
-    mean = graded.mean(list(own.values()))
+    mean, shares = graded.mean([*ours.values()]), [graded.shares(boards, one) for one in ours.values()]
+    by_seed = {metric: tuple(one[metric].mean for one in shares) for metric in shares[0] if metric != "outcome"}
+    if "top1" in by_seed:
+        of_seeds = [run_folder.result_of(_run_folder(config, name, seed)) for seed in ours]
+        by_seed["own_top1"] = tuple(result["top1_all"] for result in of_seeds)
     return graded.Result(
         name=name,
         change=settings.change,
@@ -307,10 +343,12 @@ def _result(
         against=settings.against or None,
         facts=facts,
         shares=graded.shares(boards, mean),
-        gaps=graded.gaps(boards, graded.mean([own[s] for s in common]), graded.mean([other[s] for s in common]))
+        gaps=graded.gaps(
+            boards, graded.mean([ours[seed] for seed in common]), graded.mean([theirs[seed] for seed in common])
+        )
         if common
         else {},
-        by_seed=tuple(graded.shares(boards, each)["optimal"].mean for each in own.values()),
+        by_seed=by_seed,
         tactics=graded.tactics(boards, mean),
     )
 

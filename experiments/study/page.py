@@ -8,9 +8,10 @@ from pathlib import Path
 import pandas as pd
 
 from distill.common import UserError, write_atomically
+from distill.players.intervals import Estimate
 from experiments.study import plots
 from experiments.study.plan import Plan, Run
-from experiments.study.results import Line, Result, csv, markdown, seeds
+from experiments.study.results import Line, Result, csv, labels, markdown, seeds
 
 MADE_BY = "python -m experiments.study"
 """The command that every page names."""
@@ -37,6 +38,7 @@ def write(
     graded_on: str,
     results: Sequence[Result],
     lines: Sequence[Line],
+    labelled: Mapping[str, Mapping[str, Estimate]],
     histories: Mapping[str, pd.DataFrame],
     flags: str,
 ) -> None:
@@ -46,6 +48,7 @@ def write(
       page: the Markdown file; the names of the CSV and the pictures beside it start with its stem.
       graded_on: which boards, in words.
       lines: the players that the runs are compared with.
+      labelled: grades of each data set's labels.
       histories: of the runs, as `train` leaves them.
       flags: of the command that makes this page.
     """
@@ -73,6 +76,7 @@ def write(
         f"Every run: `train {plan.tier[tier].train}`. Graded on {graded_on}. {LEGEND}",
         markdown(results, lines),
         seeds(results),
+        labels(labelled),
         *pictures,
         "## What each run changes",
         "\n".join(_changed(name, plan.runs[name], name in by_name) for name in plan.tier[tier].runs or plan.runs),

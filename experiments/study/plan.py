@@ -47,7 +47,11 @@ class Tier:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A study: data sets, runs and tiers by name; players to measure them by; what is drawn, and of which runs."""
+    """A study: data sets, runs and tiers by name; players to measure them by; what is drawn, and of which runs.
+
+    `rows` names the data set on whose validation games top-1 accuracy is measured; other data sets of the same settings
+    keep these games in validation too. `labels` labels of each data set are graded by the solver.
+    """
 
     title: str
     about: str
@@ -58,6 +62,8 @@ class Plan:
     learning_curve: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     over_time: bool = False
+    rows: str = ""
+    labels: int = 0
 
 
 def read(path: Path) -> Plan:
@@ -74,8 +80,8 @@ def read(path: Path) -> Plan:
     asked |= {name for tier in plan.tier.values() for name in (*tier.runs, *tier.steps)}
     if unknown := sorted(asked - known):
         raise UserError(f"{path}: no run {', '.join(unknown)}; there are {', '.join(plan.runs)}")
-    of_runs = {run.data for run in plan.runs.values()} | {data.shards_of for data in plan.data.values()} - {""}
-    if unknown := sorted(of_runs - set(plan.data)):
+    named = {plan.rows, *(run.data for run in plan.runs.values()), *(data.shards_of for data in plan.data.values())}
+    if unknown := sorted(named - {""} - set(plan.data)):
         raise UserError(f"{path}: no data {', '.join(unknown)}; there are {', '.join(plan.data)}")
     return plan
 

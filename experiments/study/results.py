@@ -27,19 +27,27 @@ from distill.common.tables import table
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
 from distill.evaluation.report import percent
+from distill.games.reader import RawRows
 from distill.players.intervals import Estimate, difference, share
+from distill.players.network import NetworkPlayer
 from distill.players.player import Player
+from distill.training.accuracy import answers
 
 SHOWN = ("optimal", "outcome")
-"""The metrics of a study."""
+"""The metrics of every study."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grades:
-    """Grades of the moves on B boards: float64 (2, B) each, as stored and mirrored, in [0, 1]."""
+    """Grades of a player's moves, in [0, 1].
+
+    optimal, outcome: float64 (2, B), on B boards as stored and mirrored.
+    top1: float64 (N,), whether the move is the teacher's label, on N rows of games; N is 0 where the study has no rows.
+    """
 
     optimal: NDArray[np.float64]
     outcome: NDArray[np.float64]
+    top1: NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +58,9 @@ class Result:
       name, change, confounded: from the plan: what is changed, and what else changes with it.
       against: the run it is compared with; None for the baseline.
       facts: numbers of the training run by name, of the first seed.
-      shares: metric → share on the main set.
+      shares: metric → share on the main set; of `top1` on the rows.
       gaps: metric → paired difference from `against`; empty if that run is missing.
-      by_seed: optimal of each seed.
+      by_seed: metric → share of each seed; `own_top1` is on the validation rows that its training measured.
       tactics: mean of optimal over the sets chosen for a tactical motif.
     """
 
@@ -63,7 +71,7 @@ class Result:
     facts: Mapping[str, Any]
     shares: Mapping[str, Estimate]
     gaps: Mapping[str, Estimate]
-    by_seed: tuple[float, ...]
+    by_seed: Mapping[str, tuple[float, ...]]
     tactics: float
 
 
@@ -75,47 +83,63 @@ class Line:
     shares: Mapping[str, Estimate]
 
 
-def grade(player: Callable[[], Player], boards: GradedBoards, seed: int, file: Path, key: str) -> Grades:
-    """The player's grades: those in `file` if it has the same `key`; otherwise computed and stored there."""
+def grade(
+    player: Callable[[], Player], boards: GradedBoards, seed: int, file: Path, key: str, rows: RawRows | None = None
+) -> Grades:
+    """The player's grades: those in `file` if it has the same `key`; otherwise computed and stored there.
+
+    `rows` are those of `top1`, for a network.
+    """
     if (kept := _read(file, key)) is not None:
         return kept
-    graded = grading.grade(player(), boards, seed)
+    grader, top1 = player(), np.zeros(0, np.bool_)
+    graded = grading.grade(grader, boards, seed)
+    if rows is not None:
+        assert isinstance(grader, NetworkPlayer)
+        answered = answers(grader.predict, rows)
+        top1 = answered.move == answered.label
     content = io.BytesIO()
-    np.savez_compressed(content, key=key, optimal=graded.optimal, outcome=graded.outcome)
+    np.savez_compressed(content, key=key, optimal=graded.optimal, outcome=graded.outcome, top1=top1)
     write_atomically(file, content.getvalue())
-    return Grades(optimal=graded.optimal.astype(np.float64), outcome=graded.outcome.astype(np.float64))
+    return _grades({"optimal": graded.optimal, "outcome": graded.outcome, "top1": top1})
 
 
 def _read(file: Path, key: str) -> Grades | None:
     try:
         with np.load(file) as stored:
             if str(stored["key"]) == key:
-                return Grades(
-                    optimal=stored["optimal"].astype(np.float64), outcome=stored["outcome"].astype(np.float64)
-                )
+                return _grades(stored)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         pass  # missing or damaged: graded again
     return None
 
 
+def _grades(arrays: Mapping[str, NDArray[Any]]) -> Grades:
+    return Grades(**{name: arrays[name].astype(np.float64) for name in ("optimal", "outcome", "top1")})
+
+
 def mean(grades: Sequence[Grades]) -> Grades:
-    """Board by board, over seeds."""
+    """Board by board and row by row, over seeds."""
     return Grades(
-        optimal=np.mean([each.optimal for each in grades], axis=0),
-        outcome=np.mean([each.outcome for each in grades], axis=0),
+        optimal=np.mean([one.optimal for one in grades], axis=0),
+        outcome=np.mean([one.outcome for one in grades], axis=0),
+        top1=np.mean([one.top1 for one in grades], axis=0),
     )
 
 
 def shares(boards: GradedBoards, grades: Grades) -> dict[str, Estimate]:
-    """Each metric of SHOWN on the main set, which is the first."""
+    """Each metric of SHOWN on the main set, which is the first, and `top1` where the study has rows."""
     units = grading.set_units(boards, grades.optimal, grades.outcome, boards.sets[0])
-    return {metric: share(units[metric]) for metric in SHOWN}
+    of_rows = {"top1": share(grades.top1, 1)} if len(grades.top1) else {}
+    return {metric: share(units[metric]) for metric in SHOWN} | of_rows
 
 
 def gaps(boards: GradedBoards, one: Grades, other: Grades) -> dict[str, Estimate]:
-    """How much better `one` is than `other` on the main set, paired."""
-    ours, theirs = (grading.set_units(boards, each.optimal, each.outcome, boards.sets[0]) for each in (one, other))
-    return {metric: difference(ours[metric], theirs[metric]) for metric in SHOWN}
+    """How much better `one` is than `other`, in the metrics of `shares`, paired."""
+    main = boards.sets[0]
+    ours, theirs = (grading.set_units(boards, grades.optimal, grades.outcome, main) for grades in (one, other))
+    of_rows = {"top1": difference(one.top1, other.top1)} if len(one.top1) else {}
+    return {metric: difference(ours[metric], theirs[metric]) for metric in SHOWN} | of_rows
 
 
 def tactics(boards: GradedBoards, grades: Grades) -> float:
@@ -135,42 +159,56 @@ def csv(results: Sequence[Result]) -> str:
 
 def _row(result: Result) -> dict[str, Any]:
     row: dict[str, Any] = {"run": result.name, "change": result.change, **result.facts}
-    for metric in SHOWN:
-        row |= _columns(metric, result.shares[metric])
+    for metric, estimate in result.shares.items():
+        row |= _columns(metric, estimate)
     row |= {"tactics_optimal": result.tactics, "against": result.against}
-    for metric in SHOWN:
+    for metric in result.shares:
         row |= _columns(f"{metric}_difference", result.gaps.get(metric))
-    return row | {"optimal_by_seed": " ".join(f"{share:.5f}" for share in result.by_seed)}
+    by_seed = {metric: " ".join(f"{share:.5f}" for share in shares) for metric, shares in result.by_seed.items()}
+    return row | {f"{metric}_by_seed": shares for metric, shares in by_seed.items()}
 
 
 def _columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
-    found = (None, None, None) if estimate is None else (estimate.mean, estimate.low, estimate.high)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+    columns = (None, None, None) if estimate is None else (estimate.mean, estimate.low, estimate.high)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), columns, strict=True))
 
 
 def markdown(results: Sequence[Result], lines: Sequence[Line]) -> str:
     """The table of the page: shares in percent, differences in points, a star if the interval does not contain 0."""
     with_loss = any("validation_loss" in result.facts for result in results)
-    header = ["run", "parameters", "boards", "epochs", *(["steps", "loss"] if with_loss else []), *SHOWN, "tactics"]
-    header += [f"{metric}, difference" for metric in SHOWN] + ["from"]
+    metrics = [*results[0].shares]
+    header = ["run", "parameters", "boards", "epochs", *(["steps", "loss"] if with_loss else []), *metrics, "tactics"]
+    header += [f"{metric}, difference" for metric in metrics] + ["from"]
     rows = []
     for result in results:
         numbers = [_number(result.facts.get(name)) for name in ("parameters", "training_boards", "epochs")]
         if with_loss:
             numbers += [_number(result.facts.get("steps")), f"{result.facts['validation_loss']:.4f}"]
-        cells = [percent(result.shares[metric]) for metric in SHOWN] + [_percent(result.tactics)]
-        cells += [_points(result.gaps.get(metric)) for metric in SHOWN] + [result.against or "–"]
+        cells = [percent(result.shares[metric]) for metric in metrics] + [_percent(result.tactics)]
+        cells += [_points(result.gaps.get(metric)) for metric in metrics] + [result.against or "–"]
         rows.append([result.name, *numbers, *cells])
     for line in lines:
-        rows.append([line.name, *(len(header) - 7) * "–", *(percent(line.shares[metric]) for metric in SHOWN), *"––––"])
+        shown = {metric: percent(estimate) for metric, estimate in line.shares.items()}
+        rows.append([line.name, *(shown.get(name, "–") for name in header[1:])])
     return table(header, rows)
 
 
 def seeds(results: Sequence[Result]) -> str:
-    """Optimal of each seed; empty if every run has one seed."""
-    several = [result for result in results if len(result.by_seed) > 1]
-    rows = [[result.name, " · ".join(_percent(share) for share in result.by_seed)] for result in several]
-    return table(["run", "optimal, seed by seed"], rows) if rows else ""
+    """The shares of each seed; empty if every run has one seed."""
+    several = [result for result in results if len(result.by_seed["optimal"]) > 1]
+    rows = [
+        [result.name, *(" · ".join(map(_percent, shares)) for shares in result.by_seed.values())] for result in several
+    ]
+    return table(["run", *(f"{metric}, by seed" for metric in several[0].by_seed)], rows) if rows else ""
+
+
+def labels(quality: Mapping[str, Mapping[str, Estimate]]) -> str:
+    """The grades of each data set's labels; empty if none were graded."""
+    rows = [
+        [name, f"{graded['optimal'].units:,}", *(percent(estimate) for estimate in graded.values())]
+        for name, graded in quality.items()
+    ]
+    return table(["data", "labels", *next(iter(quality.values()))], rows) if rows else ""
 
 
 def _number(value: Any) -> str:

@@ -9,10 +9,11 @@
     column-wide           `pillar`, twice as wide                                                        724,615
     flat                  a residual network with nothing tied to the mirror                             189,319
     transformer-columns   `transformer` with seven column tokens in place of CLS                         137,281
+    cnn-absolute          `cnn`, whose planes are those of the first and the second player               192,505
 
 `column` is what `pillar` was called when these runs were named.
 
-All but the last two answer a mirrored board with mirrored logits, for any weights.
+All but the last three answer a mirrored board with mirrored logits, for any weights.
 
 Dimensions: B batch, H = 6, W = 7, F features of one orientation, D features of a token.
 """
@@ -46,6 +47,8 @@ def build(name: str, value_head: bool = False, **arguments: Any) -> keras.Model:
         return _flat(value_head)
     if name == "transformer-columns":
         return _transformer_columns(value_head)
+    if name == "cnn-absolute":
+        return _cnn_absolute(value_head)
     return _pillar(name, value_head)
 
 
@@ -148,3 +151,28 @@ def _transformer_columns(value_head: bool) -> keras.Model:
     logits = layers.Reshape((COLUMNS,), name="logits")(layers.Dense(1, name="read_out")(columns))
     value = heads.value_head(layers.GlobalAveragePooling1D(name="value_pool")(columns)) if value_head else None
     return heads.network("transformer-columns", tokens, logits, value)
+
+
+@keras.saving.register_keras_serializable(package="distill")
+class AbsoluteColours(layers.Layer):
+    """planes (B, 6, 7, 2) of the side to move and the opponent → those of the first and the second player.
+
+    The second player is to move where the number of stones is odd, so each board keeps one form. No weights.
+    """
+
+    def call(self, planes: Any) -> Any:
+        second = ops.mod(ops.sum(planes, axis=(1, 2, 3), keepdims=True), 2) > 0
+        return ops.where(second, planes[..., ::-1], planes)
+
+
+def _cnn_absolute(value_head: bool) -> keras.Model:
+    colours = AbsoluteColours(name="colours")
+
+    def wired(layer: Any, *inputs: Any, **options: Any) -> Any:
+        return layer(*map(colours, inputs) if layer.name == "conv1" else inputs, **options)
+
+    def copied(layer: Any) -> Any:
+        return layer.__class__.from_config(layer.get_config())
+
+    core = keras.models.clone_model(networks.build("cnn", value_head), clone_function=copied, call_function=wired)
+    return heads.network("cnn-absolute", core.inputs[0], core.output["logits"], core.output.get("value"))

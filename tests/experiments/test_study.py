@@ -2,22 +2,32 @@
 
 - the shipped recipes use only flags of `generate` and `train`; a wrong recipe is refused with one line;
 - finished runs and grades are kept until something changes; runs without games are named;
-- the page, the table and the pictures hold every finished run; no other page is overwritten.
+- the page, the table and the pictures hold every finished run; no other page is overwritten;
+- the CNN of absolute colours sees the first player's stones first, whoever is to move;
+- top-1 accuracy is measured on validation games, and the solver grades a sample of each data set's labels.
 """
 
+import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from distill import generate, train
+from distill import generate, networks, train
 from distill.common import cli, run_folder
+from distill.evaluation import labels
+from distill.game import encoding, rules
+from distill.game.rules import from_moves
+from distill.games import reader, schema
 from distill.players import player
+from distill.players.network import NetworkPlayer
 from experiments.study import __main__ as study
 from experiments.study import plan as plans
+from experiments.study import shapes
 from experiments.study import train as study_train
-from tests.helpers import make_games, write_games
+from tests.helpers import bits, make_games, write_games
 
 SHIPPED = Path(study.__file__).with_name("study.toml")
 
@@ -129,7 +139,7 @@ def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
     assert [call[0] for call in calls] == ["experiments.study.train"] * 6
     assert calls[5] == shlex.split(
         "experiments.study.train --set seed=1 --steps 20 --set target=vote --data games "
-        "--out models/study/tier1/vote-seed1"
+        "--out models/study/study/tier1/vote-seed1"
     )
     said = capsys.readouterr()
     assert "lost left out: absent holds no finished games" in said.err
@@ -154,13 +164,43 @@ def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
     made.clear()
     assert run() == 0
     assert calls == made == [], "runs and grades are kept"
-    Path("models/study/tier1/baseline-seed1/best.keras").write_text("another")
+    Path("models/study/study/tier1/baseline-seed1/best.keras").write_text("another")
     assert run("--do", "report") == 0
-    assert made == ["models/study/tier1/baseline-seed1"], "another network is graded again"
+    assert made == ["models/study/study/tier1/baseline-seed1"], "another network is graded again"
     shard = Path("games/shard-00000.parquet")
     shard.write_bytes(shard.read_bytes() + b"\0")
     assert run("--do", "train", "--runs", "vote") == 0
     assert len(calls) == 2, "other games are trained on again"
+
+
+def test_top1_is_that_of_validation_rows_and_the_solver_grades_labels(here, monkeypatch):
+    def leftmost(boards):
+        move = (boards[:, 0] == 0).argmax(axis=1)
+        return {"move": move, "policy": np.eye(rules.COLUMNS)[move]}
+
+    monkeypatch.setattr(study.names, "make", lambda word, *_: NetworkPlayer(name=word, predict=leftmost))
+    asked = []
+
+    def score(current, *_):
+        asked.append(len(current))
+        return np.zeros((len(current), rules.COLUMNS), np.int8)
+
+    monkeypatch.setattr(labels, "score_boards", score)
+    Path("study.toml").write_text('rows = "games"\nlabels = 6\n' + SMALL.replace('["random"]', "[]"))
+    assert run() == 0
+    table = pd.read_csv("page/study.csv").set_index("run")
+    held_out = reader.raw_rows([Path("games")], schema.VALIDATION, 0.15)
+    move = leftmost(encoding.boards(held_out.current, held_out.mask))["move"]
+    mirrored = rules.is_own_mirror(held_out.current, held_out.mask) & (held_out.label == 6 - move)
+    same = (held_out.label == move) | mirrored
+    assert 0 < np.mean(same) < 1
+    assert table.loc["vote", "top1"] == pytest.approx(np.mean(same), abs=1e-5)
+    assert table.loc["vote", "top1_difference"] == 0
+    assert table.loc["vote", "own_top1_by_seed"] == "0.50000 0.50000"
+    assert asked == [6, 6], "the labels of `games` and of `few`"
+    assert "| games | 6 " in re.sub(" +", " ", Path("page/study.md").read_text())
+    assert run("--do", "report") == 0
+    assert asked == [6, 6], "grades of labels are kept"
 
 
 def test_no_other_page_is_overwritten(tmp_path, capsys):
@@ -170,3 +210,11 @@ def test_no_other_page_is_overwritten(tmp_path, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert "notes.md: is no page of a study" in line
     assert page.read_text() == "# My notes\n"
+
+
+def test_absolute_colours_are_those_of_the_first_and_the_second_player():
+    shape, cnn = shapes.build("cnn-absolute"), networks.build("cnn")
+    cnn.set_weights(shape.get_weights())
+    first_to_move, second_to_move = (encoding.planes(encoding.boards(*bits(from_moves(m)))) for m in ("4435", "44352"))
+    assert np.array_equal(shape(first_to_move)["logits"], cnn(first_to_move)["logits"])
+    assert np.array_equal(shape(second_to_move)["logits"], cnn(second_to_move[..., ::-1])["logits"])

@@ -1,0 +1,82 @@
+"""Three ways to split games. Properties:
+
+- test games are in no other table, and the same for every split of a seed;
+- a split by game keeps games apart; by rows and by boards every row is used once, or on both sides of a board;
+- every network is trained once, and validation and test accuracy are those of its tables;
+- intervals are Student's t over the seeds.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from distill import networks
+from experiments import splits
+from tests.helpers import make_games, write_games
+from tests.network_helpers import tiny_network
+
+GAMES = 60
+
+
+@pytest.fixture
+def games(tmp_path, monkeypatch):
+    """Random games, most of whose first boards several of them share."""
+    monkeypatch.chdir(tmp_path)
+    write_games(Path("games"), make_games(GAMES, seed=1))
+    return splits.read(Path("games"), GAMES)[1]
+
+
+def keys(table):
+    return set((table.current + table.mask).tolist())
+
+
+def test_test_games_are_in_no_other_table(games):
+    tables = {split: splits.split_of(games, split, seed=3) for split in splits.SPLITS}
+    test = keys(tables["games"]["test"])
+    for table in tables.values():
+        assert keys(table["test"]) == test
+        rows = sum(table[name].count.sum() for name in ("training", "test"))
+        assert rows < len(games["game_id"])
+    assert keys(splits.split_of(games, "games", seed=4)["test"]) != test
+
+
+def test_what_lies_on_both_sides(games):
+    games = games | {"value": games["game_id"] / GAMES}  # tells which game a board of one row is from
+    boards, of_games = {}, {}
+    for split in splits.SPLITS:
+        tables = splits.split_of(games, split, seed=0)
+        training, validation = tables["training"], tables["validation"]
+        boards[split] = len(keys(training) & keys(validation)) / len(validation)
+        one, other = (set(table.value[table.count == 1].round(3).tolist()) for table in (training, validation))
+        of_games[split] = len(one & other) / len(other)
+        if split != "boards":
+            assert sum(table.count.sum() for table in tables.values()) == len(games["game_id"])
+    assert of_games["games"] == 0
+    assert of_games["rows"] > 0.9
+    assert boards["boards"] > 0.7 > boards["rows"], "of most boards one image is trained on"
+
+
+def test_every_network_is_trained_once(games, capsys, monkeypatch):
+    built = []
+    monkeypatch.setattr(networks, "build", lambda arch: built.append(arch) or tiny_network())
+    monkeypatch.setattr(
+        "sys.argv", ["splits", "--data", "games", "--games", "60", "--archs", "cnn", "--seeds", "1", "--epochs", "2"]
+    )
+    splits.main()
+    first = capsys.readouterr().out
+    assert [line.split("|")[2].strip() for line in first.splitlines()[2:]] == ["games", "rows", "boards"]
+    splits.main()
+    assert capsys.readouterr().out == first
+    assert built == ["cnn"] * 3
+
+
+def test_more_games_than_there_are_cost_one_line(games, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["splits", "--data", "games", "--games", "61"])
+    with pytest.raises(SystemExit):
+        splits.main()
+    assert capsys.readouterr().err.endswith("games: has 60 games, not 61; name fewer by --games\n")
+
+
+def test_intervals_are_students_t_over_the_seeds():
+    assert splits.with_interval([0.5, 0.6, 0.7], ".1f") == "60.0 ±24.8", "4.303 · 10 / √3"
+    assert splits.with_interval([0.5], "+.1f") == "+50.0"
