@@ -66,12 +66,17 @@ PRESETS: Presets = {
         "the Connect-Zero articles, where they give a number",
         {
             "arch": ARCH,
-            "lr": (1e-3, 1e-4, 1e-5),
+            "arch.initializer": "pytorch",
+            "steps": 20_000,
+            "games": 50,
+            "lr": (1e-3, 1e-3, 1e-4, 1e-5),
             "entropy": (0.05, 0.03),
             "gate": 0.52,
             "gate_rule": "mean",
+            "gate_games": 5000,
             "baseline": "none",
-            "discount": 1.0,
+            "discount": 0.9**0.5,  # 0.9 for each move of the learner, which makes every other move
+            "eval_every": 400,
         },
     ),
     "smoke": smoke(

@@ -10,15 +10,17 @@ from __future__ import annotations
 import keras
 from keras import layers
 
+from distill.networks import heads
 
-def build(value_head: bool = False) -> keras.Model:
-    """The network; Keras draws its weights."""
+
+def build(value_head: bool = False, *, initializer: heads.Initializer = "keras") -> keras.Model:
+    """The network with new weights."""
     planes = keras.Input((6, 7, 2), name="planes")
     own, other = layers.Flatten(name="own")(planes[..., 0]), layers.Flatten(name="other")(planes[..., 1])
     x = layers.Subtract(name="cells")([own, other])
     for number, width in enumerate((128, 64), 1):
         x = layers.Dense(width, activation="relu", name=f"hidden{number}")(x)
-    outputs = {"logits": layers.Dense(7, name="logits")(x)}
+    logits, value = layers.Dense(7, name="logits")(x), None
     if value_head:
-        outputs["value"] = layers.Reshape((), name="value")(layers.Dense(1, activation="tanh", name="value_unit")(x))
-    return keras.Model(planes, outputs, name="dense")
+        value = layers.Reshape((), name="value")(layers.Dense(1, activation="tanh", name="value_unit")(x))
+    return heads.network("dense", planes, logits, value, initializer)

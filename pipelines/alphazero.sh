@@ -4,6 +4,7 @@
 #   connect-4-ai-1, -2         the two configurations of “Connect 4 AI”
 #   connect-4-ai-2-printed     the second one, with the selection formula printed in the text
 #   connect-4-ai-2-playouts    the second one, with rollouts played by the network
+#   connect-4-ai-2-text        the second one, with both, as its text has them
 # Creates .venv if it is missing. Run it again to resume.
 #
 #   pipelines/alphazero.sh connect4-zero --workers 2    # play games and arenas in two processes
@@ -17,8 +18,10 @@ source pipelines/setup.sh
 preset=${1:-}
 case $preset in
   connect4-zero) small=(--games 60 --set shard_games=20 --set arena.games=20 --iterations 3 --set replay.boards=4096) ;;
-  connect-4-ai-1 | connect-4-ai-2 | connect-4-ai-2-printed | connect-4-ai-2-playouts) small=(--iterations 5) ;;
-  *) fail "the presets are connect4-zero, connect-4-ai-1 and connect-4-ai-2, -printed and -playouts, not '$preset'" ;;
+  connect-4-ai-1 | connect-4-ai-2 | connect-4-ai-2-printed | connect-4-ai-2-playouts | connect-4-ai-2-text)
+    small=(--iterations 5)
+    ;;
+  *) fail "the presets are connect4-zero and connect-4-ai-1, -2, -2-printed, -2-playouts and -2-text, not '$preset'" ;;
 esac
 shift
 model=models/$preset

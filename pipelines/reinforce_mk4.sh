@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# REINFORCE with the published network from scratch, and from a distilled network if `train` has made one:
-#   pipelines/reinforce_mk4.sh          # hours on 2 cores
+# REINFORCE with the two networks of Connect-Zero from scratch, three seeds each, and from a distilled network if `train`
+# has made one:
+#   pipelines/reinforce_mk4.sh          # about 14 hours of one core, nearly all of it for Mk4
 #   pipelines/reinforce_mk4.sh small    # minutes: shows that it runs and starts to learn
 # Creates .venv if it is missing. Run it again to resume.
 set -euo pipefail
@@ -12,12 +13,14 @@ distilled=models/pillar # written by: python -m distill.train --arch pillar
 case ${1:-full} in
   full)
     suffix=''
-    from_scratch=(--preset published) # half a million games
+    seeds='0 1 2'
+    from_scratch=(--steps 20000) # a million games
     from_distilled=(--steps 200)
     ;;
   small)
     suffix=-small
-    from_scratch=(--preset published --steps 40 --eval-every 10 --final-games 1000)
+    seeds=0
+    from_scratch=(--steps 40 --eval-every 10 --final-games 1000)
     from_distilled=(--steps 20 --eval-every 10 --final-games 1000)
     ;;
   *) fail "no such size: $1 (nothing, or small)" ;;
@@ -26,9 +29,19 @@ esac
 set_up solver
 SECONDS=0
 
-say '1/3  Mk4 learns by self-play from scratch; its win rate against random and punisher is recorded'
-"$python" -m distill.reinforce "${from_scratch[@]}" --out "models/mk4-reinforce$suffix"
-players=("models/mk4-reinforce$suffix")
+players=()
+for network in dense mk4; do
+  case $network in
+    dense) arch=(--arch experiments.dense:build --set arch.initializer=pytorch) ;;
+    mk4) arch=(--arch mk4) ;;
+  esac
+  for seed in $seeds; do
+    say "1/3  $network, seed $seed, learns by self-play from scratch; its games won against random and punisher are recorded"
+    "$python" -m distill.reinforce --preset published "${arch[@]}" "${from_scratch[@]}" --seed "$seed" \
+      --out "models/$network-reinforce-$seed$suffix"
+    players+=("models/$network-reinforce-$seed$suffix")
+  done
+done
 if [ -e "$distilled/best.keras" ]; then
   say "2/3  the same from $distilled, with a smaller learning rate and entropy bonus to keep its strength"
   "$python" -m distill.reinforce --init "$distilled" --lr 1e-4 1e-5 --entropy 0.01 0.01 \
@@ -39,4 +52,4 @@ else
 fi
 say '3/3  arena: the networks without search, random and punisher'
 "$python" -m distill.arena "${players[@]}" random punisher
-say "done in $((SECONDS / 60)) min $((SECONDS % 60)) s; curves in models/*-reinforce$suffix/curves.png"
+say "done in $((SECONDS / 60)) min $((SECONDS % 60)) s; curves in models/*-reinforce*$suffix/curves.png"

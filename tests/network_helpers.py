@@ -44,11 +44,12 @@ SMALL = {
     "FEED_FORWARD": 16,
     "FILTERS": 16,
     "GROUPS": 4,
-    "HEAD_FILTERS": 4,
     "HIDDEN": 16,
     "KERNEL": 3,
     "LAYERS": 2,  # the last one has its own fast kernels
+    "POLICY_FILTERS": 4,
     "STAGES": 2,
+    "VALUE_FILTERS": 4,
 }
 
 

@@ -4,8 +4,7 @@ A preset extends the one that it is `like`. Its value `"precision": "auto"` stan
 multiplies it, else for float32.
 
 connect4-zero, connect-4-ai-1 and connect-4-ai-2 are published systems; they hold what their sources state
-(docs/sources.md). The latter two have the normalised `mk4`, because at a learning rate of 0.2 the value head of an
-unnormalised network is stuck at 1 or −1. night extends hour by longer searches and by openings that are wide but for
+(docs/sources.md). night extends hour by longer searches and by openings that are wide but for
 one game in six: what a long run lacks is boards that it has not learned from yet.
 """
 

@@ -154,14 +154,20 @@ def by_path(values: Values, prefix: str = "") -> dict[str, Any]:
 
 
 def build(config_class: type[Config], *layers: Values) -> Config:
-    """The config of these values; later layers override earlier ones.
+    """The config of these values; later layers override earlier ones, and another network drops its arguments.
 
     Raises ValueError for a wrong value, in one line that begins with its flag or its path.
     """
     fields, flags = fields_of(config_class), config_class.command_line.flags
     # The defaults of an object's field may differ from those of its class.
     defaults = {path: default_of(config_class, path) for path in fields if "." in path}
-    values = {path: value for layer in (defaults, *layers) for path, value in _flat(fields, flags, layer)}
+    values: dict[str, Any] = {}
+    for layer in (defaults, *layers):
+        new = dict(_flat(fields, flags, layer))
+        for path in [path for path in new if _end(path) == "name" and values.get(path, new[path]) != new[path]]:
+            start = path.removesuffix("name")  # the arguments of one network are not those of another
+            values = {old: value for old, value in values.items() if not old.startswith(start)}
+        values |= new
     for path in values.keys() - fields.keys():
         if path.rpartition(".")[0] not in fields or not _is_open(fields[path.rpartition(".")[0]]):
             raise ValueError(f"no setting {path}; --show-config prints all settings")
@@ -267,9 +273,8 @@ def parse(config_class: type[Config], words: Sequence[str], presets: Presets | N
     assigned = dict(word.partition("=")[::2] for word in flags.pop("set", ()))
     try:
         layers = [presets[preset].values if preset else {}, _read(file) if file else {}]
-        for texts in (assigned, flags):
-            layers.append({path: _value(fields.get(path), text) for path, text in _flat(fields, line.flags, texts)})
-        config = build(config_class, *layers)
+        texts = dict(_flat(fields, line.flags, assigned)) | dict(_flat(fields, line.flags, flags))
+        config = build(config_class, *layers, {path: _value(fields.get(path), text) for path, text in texts.items()})
     except ValueError as error:
         parser.error(str(error))
     if shows:

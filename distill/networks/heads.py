@@ -6,7 +6,8 @@ values are in [-1, 1] for the side to move.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Literal, TypeAlias, get_args
 
 import keras
 import numpy as np
@@ -26,6 +27,13 @@ NORM_MOMENTUM = 0.9
 """Momentum of batch norms' moving statistics. At Keras' 0.99 they still hold 3 % of their initial variance of 1 after
 350 steps, many times the variance after a separable convolution, and a network trained on few games plays at random."""
 
+VALUE_HIDDEN = 64
+"""Units of the value head's hidden layer."""
+
+Initializer: TypeAlias = Literal["keras", "pytorch"]
+"""The library whose default a new network's weights follow. Keras draws kernels from Glorot's uniform distribution and
+sets biases to 0; PyTorch draws both uniformly from ±1/√(inputs of a unit)."""
+
 INPUTS = ([(ROWS, COLUMNS, 2)], [(ROWS, COLUMNS, 3)], [(CELLS,)])
 OUTPUTS = ({"logits": (COLUMNS,)}, {"logits": (COLUMNS,), "value": ()})
 """Shapes of a network's inputs and outputs, without the batch."""
@@ -41,17 +49,31 @@ def tokens_input() -> Any:
     return keras.Input((CELLS,), dtype="int32", name="tokens")
 
 
-def value_head(features: Any) -> Any:
-    """(B,) in (-1, 1): hidden layer, one unit, tanh, on features (B, F)."""
-    hidden = layers.Dense(64, activation="relu", name="value_hidden")(features)
-    squashed = layers.Dense(1, activation="tanh", name="value_unit")(hidden)
+def value_head(features: Any, width: int = VALUE_HIDDEN, *, bias: bool = True, slope: float = 0.0) -> Any:
+    """(B,) in (-1, 1): a hidden layer of this width, one unit, tanh, on features (B, F); `slope` is ReLU's below 0."""
+    hidden = layers.Dense(width, activation=None if slope else "relu", use_bias=bias, name="value_hidden")(features)
+    if slope:
+        hidden = layers.ReLU(negative_slope=slope, name="value_hidden_relu")(hidden)
+    squashed = layers.Dense(1, use_bias=bias, activation="tanh", name="value_unit")(hidden)
     return layers.Reshape((), name="value")(squashed)
 
 
-def network(arch: str, inputs: Any, logits: Any, value: Any | None) -> keras.Model:
-    """The functional model with outputs by name; `value` None leaves that output out."""
+def network(arch: str, inputs: Any, logits: Any, value: Any | None, initializer: Initializer = "keras") -> keras.Model:
+    """The functional model with outputs by name; `value` None leaves that output out.
+
+    With the initializer "pytorch" the weights of convolutions and dense layers are drawn again.
+    """
     outputs = {"logits": logits} if value is None else {"logits": logits, "value": value}
-    return keras.Model(inputs, outputs, name=arch)
+    core = keras.Model(inputs, outputs, name=arch)
+    if initializer not in get_args(Initializer):
+        raise ValueError(f"initializer {initializer} is neither keras nor pytorch")
+    if initializer == "pytorch":
+        for layer in core.layers:
+            if isinstance(layer, layers.Conv2D | layers.Dense):
+                bound = 1 / math.sqrt(math.prod(layer.kernel.shape[:-1]))
+                for weight in layer.weights:
+                    weight.assign(keras.initializers.RandomUniform(-bound, bound)(weight.shape))
+    return core
 
 
 def require_network(core: Any, where: str) -> None:

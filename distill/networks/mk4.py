@@ -24,6 +24,7 @@ def build(
     groups: int = GROUPS,
     blocks: int = BLOCKS,
     hidden: int = HIDDEN,
+    initializer: heads.Initializer = "keras",
 ) -> keras.Model:
     """planes (B, 6, 7, 3) → logits (B, 7) and, where wanted, value (B,). `filters` is a multiple of `groups`."""
 
@@ -47,4 +48,4 @@ def build(
     logits = layers.Dense(7, name="logits")(features)
 
     value = heads.value_head(features) if value_head else None
-    return heads.network("mk4", planes, logits, value)
+    return heads.network("mk4", planes, logits, value, initializer)

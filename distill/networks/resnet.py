@@ -1,4 +1,10 @@
-"""The residual network without batch norm of “Connect4-Zero: Architecture & Design”, 470,216 parameters."""
+"""The residual network of “Connect4-Zero: Architecture & Design”, 470,216 parameters, which has no batch norm.
+
+With other arguments it is the network of DeepReinforcementLearning, which “Connect 4 AI” uses, 907,385 parameters:
+
+    --arch resnet --set arch.filters=75 --set arch.kernel=4 --set arch.policy_filters=2 --set arch.value_filters=1
+    --set arch.value_hidden=20 --set arch.batch_norm=true
+"""
 
 from __future__ import annotations
 
@@ -11,30 +17,47 @@ from distill.networks import heads
 
 FILTERS = 64
 BLOCKS = 5
-HEAD_FILTERS = 32
+KERNEL = 3
+POLICY_FILTERS = 32
+VALUE_FILTERS = 32
+LEAK = 0.3
 
 
 def build(
-    _value_head: bool = True, *, filters: int = FILTERS, blocks: int = BLOCKS, head_filters: int = HEAD_FILTERS
+    _value_head: bool = True,
+    *,
+    filters: int = FILTERS,
+    blocks: int = BLOCKS,
+    kernel: int = KERNEL,
+    policy_filters: int = POLICY_FILTERS,
+    value_filters: int = VALUE_FILTERS,
+    value_hidden: int = heads.VALUE_HIDDEN,
+    batch_norm: bool = False,
 ) -> keras.Model:
-    """planes (B, 6, 7, 2) → logits (B, 7) and value (B,), which this network always has."""
+    """planes (B, 6, 7, 2) → logits (B, 7) and value (B,), which this network always has.
 
-    def conv(name: str) -> layers.Layer:
-        return layers.Conv2D(filters, 3, padding="same", name=name)
+    With `batch_norm` each convolution is normalised, no layer has a bias, and ReLU has a slope of 0.3 below 0.
+    """
+    slope, bias = (LEAK, False) if batch_norm else (0.0, True)
 
-    def head(x: Any, name: str) -> Any:
-        """(B, 42 · head_filters): a 1x1 convolution to fewer planes, flattened."""
-        x = layers.Conv2D(head_filters, 1, activation="relu", name=f"{name}_conv")(x)
-        return layers.Flatten(name=f"{name}_flatten")(x)
+    def conv(x: Any, filters: int, kernel: int, name: str) -> Any:
+        x = layers.Conv2D(filters, kernel, padding="same", use_bias=bias, name=name)(x)
+        return layers.BatchNormalization(momentum=heads.NORM_MOMENTUM, name=f"{name}_norm")(x) if batch_norm else x
+
+    def relu(x: Any, name: str) -> Any:
+        return layers.ReLU(negative_slope=slope, name=name)(x)
+
+    def head(x: Any, filters: int, name: str) -> Any:
+        """(B, 42 · filters): a 1x1 convolution to fewer planes, flattened."""
+        return layers.Flatten(name=f"{name}_flatten")(relu(conv(x, filters, 1, f"{name}_conv"), f"{name}_relu"))
 
     planes = heads.planes_input()
-    x = layers.ReLU(name="stem_relu")(conv("stem")(planes))
+    x = relu(conv(planes, filters, kernel, "stem"), "stem_relu")
     for number in range(1, blocks + 1):
-        y = layers.ReLU(name=f"block{number}_relu1")(conv(f"block{number}_conv1")(x))
-        y = conv(f"block{number}_conv2")(y)
-        x = layers.ReLU(name=f"block{number}_relu2")(layers.Add(name=f"block{number}_add")([x, y]))
+        y = relu(conv(x, filters, kernel, f"block{number}_conv1"), f"block{number}_relu1")
+        y = conv(y, filters, kernel, f"block{number}_conv2")
+        x = relu(layers.Add(name=f"block{number}_add")([x, y]), f"block{number}_relu2")
 
-    logits = layers.Dense(7, name="logits")(head(x, "policy"))
-
-    value = heads.value_head(head(x, "value"))
+    logits = layers.Dense(7, use_bias=bias, name="logits")(head(x, policy_filters, "policy"))
+    value = heads.value_head(head(x, value_filters, "value"), value_hidden, bias=bias, slope=slope)
     return heads.network("resnet", planes, logits, value)

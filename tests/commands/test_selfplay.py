@@ -251,6 +251,17 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 }
 
 
+def test_connect_4_ai_has_the_network_of_the_repository_that_it_names():
+    arch = build(SelfPlayConfig, PRESETS["connect-4-ai-2"].values).arch
+    core = networks.build(arch.name, **arch.arguments)
+    assert core.count_params() == 907_385, "the numbers in the source's file of weights"
+    assert core.inputs[0].shape == (None, 6, 7, 2)
+    other = build(SelfPlayConfig, PRESETS["connect-4-ai-2"].values, {"arch": "mk4"}).arch
+    assert (other.name, other.arguments) == ("mk4", {}), "another network drops the arguments of this one"
+    both = build(SelfPlayConfig, PRESETS["connect-4-ai-2-text"].values)
+    assert (both.search.rule, both.leaves, both.arch) == ("printed", "playout", arch)
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_is_a_config_and_has_the_published_values(preset):
     config = build(SelfPlayConfig, PRESETS[preset].values)

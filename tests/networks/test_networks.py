@@ -1,6 +1,7 @@
 """The networks. Properties:
 
 - each has the parameter count of its source, and is the same rebuilt from its config; same seed, same weights;
+- drawn as PyTorch draws weights, `mk4` begins with a more even policy; another initializer is named;
 - the three of `pillar` answer a mirrored board with the mirrored logits and the same value;
 - the served network never plays a full column, and breaks ties towards the centre and then the lower column;
 - what the graph sees is the encoding; the planes of `pillar` are what the rules say.
@@ -17,6 +18,7 @@ from network_helpers import (
     arrays,
     boards_of,
     played_boards,
+    policy_of,
     same,
     shrink,
     with_random_weights,
@@ -52,6 +54,26 @@ def test_a_network_has_its_number_of_parameters_and_is_the_same_rebuilt_from_its
     assert len(set(expected["value"])) > 1
     for name in expected:
         np.testing.assert_array_equal(expected[name], outputs[name])
+
+
+def test_a_new_mk4_with_pytorchs_weights_has_the_entropy_of_the_source():
+    boards, dense = played_boards(300), "experiments.dense:build"
+
+    def entropy(arch: str, initializer: str) -> float:
+        keras.utils.set_random_seed(1)
+        policy = policy_of(networks.build(arch, initializer=initializer), boards)
+        return float(-(policy * np.log(np.maximum(policy, 1e-12))).sum(1).mean())
+
+    assert entropy("mk4", "keras") < 1.76
+    assert 1.80 < entropy("mk4", "pytorch") < 1.90
+    assert entropy(dense, "keras") < entropy(dense, "pytorch")
+    weights = networks.build(dense, initializer="pytorch").get_weights()  # kernel and bias of each layer
+    for kernel, bias in zip(weights[::2], weights[1::2], strict=True):
+        bound = len(kernel) ** -0.5
+        assert 0.9 * bound < np.abs(kernel).max() <= bound
+        assert 0 < np.abs(bias).max() <= bound
+    with pytest.raises(UserError, match="initializer torch is neither keras nor pytorch"):
+        networks.build("mk4", initializer="torch")
 
 
 @pytest.mark.parametrize("arch", ["pillar-plain", "pillar", "pillar-large"])

@@ -55,11 +55,13 @@ def test_the_learners_moves_are_those_of_its_side_with_the_result_for_that_side(
 
 def test_the_published_learning_rates_and_entropy_weights_are_passed_through():
     config = build(ReinforceConfig, reinforce.PRESETS["published"].values)
-    rates = [source.stepwise(config.learning.lr, done / 300) for done in range(300)]
-    assert rates == [1e-3] * 100 + [1e-4] * 100 + [1e-5] * 100
+    rates = [source.stepwise(config.learning.lr, done / 400) for done in range(400)]
+    assert rates == [1e-3] * 200 + [1e-4] * 100 + [1e-5] * 100
     assert source.linear(*config.learning.entropy, 0.0) == 0.05
     assert source.linear(*config.learning.entropy, 0.5) == pytest.approx(0.04)
     assert source.linear(*config.learning.entropy, 1.0) == pytest.approx(0.03)
+    assert config.arch.arguments == {"initializer": "pytorch"}
+    assert (config.games, config.learning.discount**2) == (50, pytest.approx(0.9))
     assert (config.arch.name, config.opponents.gate, config.opponents.gate_rule, config.learning.baseline) == (
         "mk4",
         0.52,

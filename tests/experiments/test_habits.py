@@ -1,0 +1,106 @@
+"""How a player plays (`experiments/habits.py`). Properties:
+
+- where a horizontal line of four begins; which stones make a threat;
+- one who always wins and blocks completes and blocks every three, as often on the left as on the right;
+- one who plays the column just played stacks, makes no threat on purpose and does not react;
+- a statement is not measurable where the interval includes its bound; tables and pictures are written.
+"""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from distill.game import encoding, rules
+from distill.players.intervals import share
+from distill.players.names import make
+from distill.players.player import as_player
+from experiments import habits
+
+THREE_ON_THE_LEFT = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    O O . . . . .
+    X X X O . . .
+"""
+TWO_IN_THE_MIDDLE = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . X X . O O
+"""
+THREE_WITH_TWO_ENDS = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . O . O . .
+    . . X X X . O
+"""
+
+
+def bitboards(*drawings):
+    return encoding.bitboards_of([rules.parse_board(drawing) for drawing in drawings])
+
+
+def test_lines_begin_in_their_leftmost_column_and_a_threat_is_a_win_next_turn():
+    current, mask = bitboards(THREE_WITH_TWO_ENDS)
+    assert habits.line_starts(current, mask).tolist() == [[False, True, True, False]]
+    current, mask = bitboards(THREE_ON_THE_LEFT)
+    assert not habits.line_starts(current, mask).any(), "blocked"
+    assert np.flatnonzero(habits.threats(*bitboards(TWO_IN_THE_MIDDLE))[0]).tolist() == [0, 1, 4]
+
+
+def stacker(boards, seeds):
+    """The highest column that is not full: on top of the last stones."""
+    heights = np.abs(boards).sum(1)
+    return np.where(heights < 6, heights, -1).argmax(1)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    players = [make("punisher"), as_player(stacker, "stacker")]
+    return {player.name: habits.habits_of(player, 40) for player in players}
+
+
+def test_one_who_wins_and_blocks_misses_no_three_and_has_no_better_side(measured):
+    punisher = measured["punisher"]
+    assert {one.rate.mean for one in punisher.threes.values()} == {1.0}
+    assert punisher.left_less_right.mean == 0
+    assert punisher.games["wins where it can"].rate.mean == punisher.games["answers a threat"].rate.mean == 1
+    statements = {what: judged(punisher)[0] for (_, what), (_, judged) in habits.STATEMENTS.items()}
+    assert statements["miss open horizontal threes"] == "does not hold"
+    assert statements["opens almost evenly"] == statements["reacts"] == "holds"
+    assert statements["miss traps of two moves"] == "holds"
+
+
+def test_one_who_stacks_is_seen_to_stack_and_not_to_react(measured):
+    games = measured["stacker"].games
+    assert games["the column just played"].rate.low > games["the column just played"].chance
+    assert games["answers a threat"].rate.mean < 0.5
+    assert measured["stacker"].openings[""] == [1, 0, 0, 0, 0, 0, 0]
+    assert measured["stacker"].openings["15"] == [0.5, 0, 0, 0, 0.5, 0, 0] or measured["stacker"].openings["15"][0] == 1
+
+
+def test_a_statement_is_open_where_the_interval_includes_its_bound():
+    half = share([1, 0] * 50, trials=1)
+    assert [habits.above(half, bound) for bound in (0.3, 0.5, 0.7)] == ["holds", "not measurable", "does not hold"]
+    assert [habits.below(half, bound) for bound in (0.3, 0.5, 0.7)] == ["does not hold", "not measurable", "holds"]
+
+
+def test_the_command_prints_tables_and_writes_pictures(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["habits", "punisher", "--games", "4", "--out", str(tmp_path)])
+    habits.main()
+    printed = capsys.readouterr().out
+    assert "the article's statements" in printed
+    assert json.loads((tmp_path / "habits.json").read_text())["punisher"]["threes"]["win left"]["rate"]["mean"] == 1
+    assert len(list(tmp_path.glob("*.png"))) == 4
+    monkeypatch.setattr(sys, "argv", ["habits", "nobody"])
+    with pytest.raises(SystemExit):
+        habits.main()
+    assert "nobody" in capsys.readouterr().err
