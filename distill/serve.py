@@ -57,11 +57,14 @@ Origin = Annotated[str, _matching(r"https?://[^/\s]+", "scheme and host, such as
 Player = Annotated[str, _matching(plugins.SPEC.pattern, "module:object")]
 
 
+FLAGS = ("models", "players", "host", "port", "allow_host", "allow_origin", "allow_frame", "max_simulations", "workers")
+
+
 class ServeConfig(Settings):
     """Serve the page and the JSON API on this machine."""
 
     command_line: ClassVar[CommandLine] = CommandLine(
-        flags=("models", "players", "host", "port", "allow_host", "allow_origin", "max_simulations", "workers"),
+        flags=FLAGS,
         examples=("--players my_player:choose", "--host 0.0.0.0 --port 80"),
         page="docs/website.md",
     )
@@ -76,6 +79,9 @@ class ServeConfig(Settings):
     )
     allow_origin: tuple[Origin, ...] = Field(
         (), title="URL", description="web sites that may use the API, such as https://example.org"
+    )
+    allow_frame: tuple[Origin, ...] = Field(
+        (), title="URL", description="web sites that may show the page in a frame, such as https://example.org"
     )
     max_simulations: int = Field(
         100_000, ge=1, le=1_000_000, description="largest number of simulations of one search (up to 1,000,000)"
@@ -113,7 +119,7 @@ def run(config: ServeConfig) -> str:
         say(f"play at {url} · API at {url}docs · Ctrl-C stops")
         if not ipaddress.ip_address(config.host).is_loopback:
             say("Anyone who can reach this machine can play. Other names for it need --allow-host NAME.")
-        _server(application(opponents, config.allow_host, config.allow_origin)).run([listener])
+        _server(application(opponents, config.allow_host, config.allow_origin, config.allow_frame)).run([listener])
     return "stopped"
 
 

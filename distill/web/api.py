@@ -9,6 +9,7 @@ requests (with Retry-After). /docs describes the API without a CDN.
 from __future__ import annotations
 
 import asyncio
+import html
 import mimetypes
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,10 +18,11 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request as HTTPRequest
 
 import distill
 from distill.web.guard import BODY_LIMIT, Guard
@@ -35,8 +37,10 @@ from distill.web.messages import (
     move_reply,
 )
 from distill.web.opponents import Opponents
+from distill.web.rooms import Rooms, routes
 
 PAGE = Path(__file__).parent / "page"
+PREVIEW = "preview.png"
 REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "a body that is no text, or a host name that is not allowed"},
     404: {"model": Problem, "description": "no such player"},
@@ -49,12 +53,15 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def application(opponents: Opponents, hosts: Sequence[str] = (), origins: Sequence[str] = ()) -> FastAPI:
+def application(
+    opponents: Opponents, hosts: Sequence[str] = (), origins: Sequence[str] = (), frames: Sequence[str] = ()
+) -> FastAPI:
     """The app around these opponents, which are closed when it stops.
 
     Args:
       hosts: names at which it answers, besides localhost and any IP address.
       origins: web sites whose pages may use the API, such as https://example.org.
+      frames: web sites whose pages may show this one in a frame.
     """
 
     @asynccontextmanager
@@ -73,9 +80,10 @@ def application(opponents: Opponents, hosts: Sequence[str] = (), origins: Sequen
         redoc_url=None,
     )
     app.include_router(_routes(opponents))
+    app.include_router(routes(Rooms()))
     _add_errors(app)
     _add_page(app)
-    app.add_middleware(Guard, names=hosts)
+    app.add_middleware(Guard, names=hosts, frames=frames)
     if origins:  # outside the guard, so that its refusals can be read there too
         app.add_middleware(
             CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["Content-Type"]
@@ -137,6 +145,12 @@ def _add_page(app: FastAPI) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> FileResponse:
         return FileResponse(PAGE / "docs.html")
+
+    @app.get("/", include_in_schema=False)
+    async def index(request: HTTPRequest) -> HTMLResponse:
+        picture = html.escape(f"{request.base_url}{PREVIEW}")  # previews of links need the whole address
+        page = (PAGE / "index.html").read_text(encoding="utf-8")
+        return HTMLResponse(page.replace(f'content="{PREVIEW}"', f'content="{picture}"'))
 
     mimetypes.add_type("text/javascript", ".js")  # some systems' tables say otherwise, and browsers insist
     app.mount("/", StaticFiles(directory=PAGE, html=True))

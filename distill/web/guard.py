@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 BODY_LIMIT = 4096
 """Largest body in bytes; a request with every field is below 700."""
 HEADERS = {
-    "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+    "content-security-policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors ",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "x-content-type-options": "nosniff",
@@ -28,10 +28,12 @@ HEADERS = {
 
 
 class Guard:
-    """The middleware. It answers at any IP address, at localhost, and at these names."""
+    """The middleware. It answers at any IP address, at localhost, and at these names; the frames are sites."""
 
-    def __init__(self, app: ASGIApp, names: Sequence[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, names: Sequence[str] = (), frames: Sequence[str] = ()) -> None:
         self._app, self._names = app, {"localhost", *(name.lower() for name in names)}
+        policy = HEADERS["content-security-policy"] + (" ".join(frames) or "'none'")
+        self._headers = HEADERS | {"content-security-policy": policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -40,7 +42,7 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                MutableHeaders(scope=message).update(self._headers)
             await send(message)
 
         headers = Headers(scope=scope)

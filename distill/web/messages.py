@@ -48,7 +48,7 @@ class Request(BaseModel):
         """The position. Raises RequestError (422) for an impossible or a finished one."""
         if (self.moves is None) == (self.board is None):
             raise RequestError(422, "give moves or a board, and not both")
-        position = _from_board(self.board) if self.board is not None else _from_moves(self.moves or "")
+        position = _from_board(self.board) if self.board is not None else position_after(self.moves or "")
         if rules.is_over(position):
             reason = "four in a line" if rules.is_won(position) else "the board is full"
             raise RequestError(422, f"the game is over: {reason}")
@@ -68,7 +68,7 @@ class GameRequest(BaseModel):
 
     def positions(self) -> list[Position]:
         """Each position of the game that is not over. Raises RequestError (422) for impossible moves."""
-        position = _from_moves(self.moves)
+        position = position_after(self.moves)
         positions = [rules.EMPTY]
         for column in self.moves:
             positions.append(rules.next_position(positions[-1], int(column) - 1))
@@ -156,7 +156,8 @@ def move_reply(request: Request, position: Position, column: int) -> Move:
     )
 
 
-def _from_moves(moves: str) -> Position:
+def position_after(moves: str) -> Position:
+    """The position after a move string. Raises RequestError (422)."""
     try:
         return rules.from_moves(moves)
     except ValueError as error:

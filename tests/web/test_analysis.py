@@ -196,7 +196,7 @@ def test_a_move_from_an_earlier_position_starts_a_variation_and_the_game_stays(p
     assert page.inner_text("#status") == "Variation, move 2 of 2: Yellow to move."
     assert page.inner_text("#variation-note") == "Variation after move 1"
     assert page.locator("#variation button").all_inner_texts() == ["3", "2"]
-    assert page.evaluate("location.hash.slice(1)") == "4455"
+    assert page.evaluate("location.hash.slice(1)") == "4455/1/32"
     assert grades(page) == marks
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
@@ -210,6 +210,7 @@ def test_a_move_from_an_earlier_position_starts_a_variation_and_the_game_stays(p
     page.get_by_role("tab", name="Play").click()
     assert pages.moves_of(page) == ""
     page.get_by_role("tab", name="Analysis").click()
+    page.keyboard.press("n")
     pages.column(page, 4).click()  # a new game goes on at its end
     pages.column(page, 1).click()
     assert pages.moves_of(page) == "41"
@@ -230,7 +231,7 @@ def test_a_link_opens_in_the_analysis_without_a_reply_and_the_own_game_stays(bro
         page.wait_for_selector("#solver-strip[data-state=shown]")
         page.wait_for_timeout(600)
         assert (stones(page), asked) == (4, [])
-        page.get_by_role("button", name="Play from here").click()
+        page.get_by_role("button", name="Play this position").click()
         assert page.get_attribute("#tab-play", "aria-selected") == "true"
         assert pages.moves_of(page).startswith("4441")
 
@@ -271,6 +272,40 @@ def test_a_game_is_analysed_in_one_request_which_can_be_stopped(page):
     page.get_by_role("button", name="Stop").click()
     assert page.is_hidden("#analysis-progress")
     assert page.get_by_role("button", name="Analyse game").is_enabled()
+
+
+def test_the_mistakes_of_a_review_can_be_retried_one_after_another(page, solver):
+    game = "4455"
+    expected = marks(solver, game)
+    assert errors_of(expected) == [3, 4]
+    reviewed(page, game)
+    page.get_by_role("button", name="Retry the mistakes").click()
+    pages.status_says(page, "Red played column 5?? Find a better one.")
+    assert stones(page) == 2
+    for part in ("#under-board", "#analysis-result"):
+        assert page.is_hidden(part), "nothing tells the answer"
+    page.keyboard.press("5")
+    pages.status_says(page, "Column 5: Yellow wins in")
+    assert stones(page) == 3
+    page.get_by_role("button", name="Try again").click()
+    assert stones(page) == 2
+    page.keyboard.press("1")
+    pages.status_says(page, "Column 1: ", "Try again.")
+    best = [score == max(scores) for scores in [solver.scores(rules.from_moves("44"))] for score in scores].index(True)
+    page.keyboard.press(str(best + 1))  # without "Try again"
+    pages.status_says(page, f"Right! Column {best + 1} is better: Red wins in")
+    assert page.evaluate("location.hash") == "#4455"
+    page.get_by_role("button", name="Next").click()
+    assert page.inner_text("#retry-text") == "Mistake 2 of 2"
+    pages.status_says(page, "Yellow played column 5??")
+    page.get_by_role("button", name="Solution").click()
+    pages.status_says(page, "was better:")
+    page.get_by_role("button", name="Finish").click()
+    pages.status_says(page, "0 of 2 at the first try.")
+    page.get_by_role("button", name="Back to the review").click()
+    assert page.is_visible("#analysis-result")
+    assert page.is_visible("#under-board")
+    assert page.evaluate("document.activeElement.id") == "analysis-retry"
 
 
 @pytest.mark.parametrize("missing", [["solver"], ["solver", "guided"]])

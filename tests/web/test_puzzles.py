@@ -1,11 +1,14 @@
 """The page's puzzles and opening explorer, in headless Chromium. Properties:
 
 - a puzzle is played to the end as the file says; a wrong column is refuted and can be tried again; only the first try
-  moves the streak, and the rating by Glicko's formula; both outlive a reload;
+  moves the streak, and the rating follows Glicko's formula, with half a point for a later try; both outlive a reload;
 - each puzzle has a link; tactic and difficulty choose; no engine is asked; the person's own game is kept;
+- the first puzzles are easy; each day has its puzzle, whose tries are counted and copied as squares;
+- a puzzle can be analysed, and an opening played;
 - the explorer lists moves, results and counts as the file says, for mirrored positions too, and leads back from beyond.
 """
 
+import datetime
 import json
 import math
 from pathlib import Path
@@ -126,7 +129,7 @@ def streak(page) -> tuple[str, str]:
     return page.inner_text("#puzzle-streak"), page.inner_text("#puzzle-best")
 
 
-def rated(rating: float, deviation: float, other: float, score: int) -> tuple[float, float]:
+def rated(rating: float, deviation: float, other: float, score: float) -> tuple[float, float]:
     """Glicko's formula for one result against a rating with deviation 60."""
     q = math.log(10) / 400
     g = 1 / math.sqrt(1 + 3 * (q * 60 / math.pi) ** 2)
@@ -142,7 +145,7 @@ def test_a_puzzle_is_played_to_the_end_with_the_opponents_answers(page):
     follow(page, puzzle)
     walk = Walk(puzzle)
     says(page, f"{own} to move and win {in_moves(walk.score, len(walk.moves))}.")
-    assert page.inner_text("#puzzle-rating") == "800?"
+    assert page.inner_text("#puzzle-rating") == "500?"
     while True:
         reply = walk.reply(walk.right)
         press(page, walk, walk.right)
@@ -160,8 +163,8 @@ def test_a_puzzle_is_played_to_the_end_with_the_opponents_answers(page):
     found = page.inner_text("#puzzle-found")
     assert all(name in found for name in names) or (len(names) == 4 and found == "All four computer levels found it.")
     assert streak(page) == ("1", "1")
-    rating, deviation = rated(800, 350, puzzle["rating"], 1)
-    assert page.inner_text("#puzzle-rating") == f"{round(rating)}{'?' * (deviation > 110)} +{round(rating) - 800}"
+    rating, deviation = rated(500, 200, puzzle["rating"], 1)
+    assert page.inner_text("#puzzle-rating") == f"{round(rating)}{'?' * (deviation > 110)} +{round(rating) - 500}"
     page.click("#puzzle-line")
     pages.wait_for_stones(page, len(puzzle["moves"]) + 1)
     pages.wait_for_stones(page, len(walk.moves))
@@ -216,16 +219,18 @@ def test_a_wrong_column_is_refuted_at_any_move_and_only_the_first_try_counts(pag
     says(page, f"Column {column} fails: {other} replies {walk.reply(column)} and {result}.")
     assert page.inner_text("#puzzle-text") == "Try another column."
     assert streak(page) == ("0", "0")
-    after = page.inner_text("#puzzle-rating")
-    rating, deviation = rated(800, 350, puzzle["rating"], 0)
-    assert after == f"{round(rating)}{'?' * (deviation > 110)} −{800 - round(rating)}"
+    assert page.inner_text("#puzzle-rating") == "500?", "a wrong column costs nothing"
+    assert page.is_hidden("#puzzle-next"), "what comes next is another try"
     page.click("#puzzle-again")
     says(page, f"{own} to move and")
     assert stones(page) == len(walk.moves), "from the move that failed, not from the first"
     go_on(page, walk)
     says(page, "Solved!")
     assert streak(page) == ("0", "0")
-    assert page.inner_text("#puzzle-rating") == after
+    after = page.inner_text("#puzzle-rating")
+    rating, deviation = rated(500, 200, puzzle["rating"], 0.5)
+    gain = round(rating) - 500
+    assert after == f"{round(rating)}{'?' * (deviation > 110)} {'−' if gain < 0 else '+'}{abs(gain)}"
     pages.visit(page)
     page.click("#tab-puzzles")
     page.wait_for_selector("#puzzle-next:visible")
@@ -261,12 +266,91 @@ def test_skipping_ends_the_streak_and_solved_puzzles_do_not_come_again(page):
     assert streak(page) == ("0", "1")
     page.select_option("#puzzle-difficulty", "hard")
     assert shown(page)["difficulty"] == "hard"
-    rating = 800 + (rated(800, 350, easy[0]["rating"], 1)[0] - 800)
+    rating = rated(500, 200, easy[0]["rating"], 1)[0]
     page.select_option("#puzzle-difficulty", "")
     page.select_option("#puzzle-tactic", "")
     page.keyboard.press("n")
     distances = sorted(abs(puzzle["rating"] - rating) for puzzle in PUZZLES)
     assert abs(shown(page)["rating"] - rating) <= distances[40] + 150, "near the person's rating"
+
+
+def test_the_first_puzzles_are_easy_and_a_wrong_column_in_them_costs_little(page):
+    page.click("#tab-puzzles")
+    page.wait_for_selector("#puzzle-next:visible")
+    for _ in range(5):
+        assert (shown(page)["difficulty"], shown(page)["rating"] < 700) == ("easy", True)
+        before = int(page.inner_text("#puzzle-rating").split("?")[0])
+        walk = Walk(shown(page))
+        if wrong := walk.wrong():
+            press(page, walk, wrong[0])
+            page.keyboard.press("u")
+            pages.wait_for_stones(page, len(walk.moves))
+        go_on(page, walk)
+        says(page, "Solved!")
+        assert int(page.inner_text("#puzzle-rating").split("?")[0].split(" ")[0]) > before - 50
+        page.keyboard.press("n")
+
+
+def tries(page) -> list[str]:
+    return page.evaluate("[...document.querySelectorAll('#daily-squares i')].map((one) => one.className)")
+
+
+def test_the_puzzle_of_the_day_is_one_of_the_file_by_the_date_and_its_tries_are_copied(browser, server):
+    with pages.open_page(browser, f"{server}?#daily", permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.clock.install(time="2026-11-28T10:00:00")
+        pages.visit(page)
+        page.wait_for_selector("#puzzle-next:visible")
+        days = (datetime.date(2026, 11, 28) - datetime.date(1970, 1, 1)).days
+        puzzle = PUZZLES[days * 266 % len(PUZZLES)]
+        assert shown(page) == puzzle
+        assert "Puzzle of 28 November" in page.inner_text("#puzzle-facts")
+        walk, squares = Walk(puzzle), ""
+        if wrong := walk.wrong():
+            press(page, walk, wrong[0])
+            squares += "🟥"
+            assert tries(page) == ["wrong"]
+            pages.visit(page)  # the tries stay
+            page.wait_for_selector("#puzzle-next:visible")
+            assert tries(page) == ["wrong"]
+        while True:
+            press(page, walk, walk.right)
+            squares += "🟩"
+            if not walk.go_on():
+                break
+        says(page, "Solved!")
+        page.get_by_role("button", name="Copy result").click()
+        pages.wait_for(page, "document.getElementById('puzzle-copied').textContent.includes('copied')")
+        number = "2 tries" if wrong else "1 try"
+        assert page.evaluate("navigator.clipboard.readText()").split("\n") == [
+            f"Connect 4, puzzle of 28 November: solved in {number}", squares, f"{server}?#daily",
+        ]  # fmt: skip
+        page.get_by_role("button", name="Daily puzzle").click()
+        says(page, "to move and")
+        page.keyboard.press(walk.right if len(walk.moves) == len(puzzle["moves"]) else Walk(puzzle).right)
+        assert len(tries(page)) == len(squares), "the first result stays"
+        page.keyboard.press("n")
+        assert page.evaluate("location.hash").startswith("#puzzle/")
+
+
+def test_every_puzzle_has_its_day_before_one_comes_again():
+    assert len({day * 266 % len(PUZZLES) for day in range(len(PUZZLES))}) == len(PUZZLES)
+
+
+def test_a_solved_puzzle_can_be_analysed_and_an_opening_played(page):
+    puzzle, _ = find(lambda one, k, walk: len(one["nodes"]) == 1)
+    follow(page, puzzle)
+    solve(page, puzzle)
+    page.get_by_role("button", name="Analyse", exact=True).click()
+    assert page.get_attribute("#tab-analysis", "aria-selected") == "true"
+    assert stones(page) == len(puzzle["moves"])
+    assert page.input_value("#game-text").startswith(puzzle["moves"] + Walk(puzzle).right)
+    page.go_back()
+    page.wait_for_selector("#puzzle-next:visible")
+    assert page.evaluate("location.hash") == f"#puzzle/{puzzle['id']}"
+    explore(page, "44")
+    page.get_by_role("button", name="Play this opening").click()
+    assert page.get_attribute("#tab-play", "aria-selected") == "true"
+    assert page.evaluate("location.hash").startswith("#44")
 
 
 def test_a_link_opens_its_puzzle(browser, server):
@@ -308,7 +392,7 @@ def test_an_unknown_stored_choice_or_a_broken_store_stops_nothing(page):
         page.click("#tab-puzzles")
         page.wait_for_selector("#puzzle-next:visible")
         assert page.input_value("#puzzle-difficulty") == page.input_value("#puzzle-tactic") == ""
-        assert page.inner_text("#puzzle-rating") == "800?"
+        assert page.inner_text("#puzzle-rating") == "500?"
         says(page, "to move and")
 
 
@@ -326,7 +410,7 @@ def test_the_solution_can_be_asked_for_and_no_engine_is_and_a_stone_on_an_earlie
     pages.wait_for_stones(page, len(puzzle["moves"]) - 1)
     page.keyboard.press(walk.wrong()[0])
     pages.wait_for_stones(page, len(puzzle["moves"]))
-    assert page.inner_text("#puzzle-rating") == "800?"
+    assert page.inner_text("#puzzle-rating") == "500?"
     assert {Path(url).name for url in asked} <= {"puzzles.json", "icon.svg"}
     page.click("#puzzle-show")
     says(page, f"The solution is column {walk.right}.")
@@ -351,7 +435,7 @@ def test_the_persons_own_game_waits(page):
     page.wait_for_selector(".opening")
     assert page.input_value("#game-text") == "4435"
     page.keyboard.press("4")
-    assert page.evaluate("location.hash") == own
+    assert page.evaluate("location.hash") == "#openings/44354"
     page.evaluate("location.hash = '7172'")  # a link that is followed opens in the analysis
     pages.wait_for(page, "document.getElementById('game-text').value === '7172'")
     page.click("#tab-play")

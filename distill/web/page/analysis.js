@@ -5,8 +5,10 @@
 
 import { Evaluation, WhatTheyThink } from "./evaluation.js";
 import { drawGame, save } from "./image.js";
+import { addressOfGame } from "./links.js";
 import { capital, outlook, signed } from "./opinions.js";
 import { usualSearch } from "./players.js";
+import { Retry, pliesOf } from "./retry.js";
 import {
   DECIDED, LINE, POINTS, SERIOUS, SIGNS, SLIP, SLOW, accuracy, bestColumn, estimatedMarks, isError, lineFrom, marks, worthOf,
 } from "./review.js";
@@ -46,7 +48,17 @@ const MARKUP = `
     </div>
     <ol id="analysis-errors" aria-label="Moves that could have been better"></ol>
     <p id="analysis-none" class="note">No mistakes found.</p>
+    <button id="analysis-retry" type="button"></button>
     <ul class="legend"></ul>
+  </div>
+  <div id="retry-box" hidden>
+    <h2 id="retry-text"></h2>
+    <div class="buttons">
+      <button id="retry-again" type="button" class="primary">Try again</button>
+      <button id="retry-show" type="button">Solution</button>
+      <button id="retry-next" type="button" class="primary">Next</button>
+      <button id="retry-end" type="button">Back to the review</button>
+    </div>
   </div>
   <div id="variation-box" hidden>
     <p class="note" id="variation-note"></p>
@@ -78,7 +90,7 @@ const $ = (id) => document.getElementById(id);
 export class Analysis {
   keys = {
     ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), ",": () => this.step(-1), ".": () => this.step(1),
-    u: () => this.step(-1), Home: () => this.#toStart(), End: () => this.#toEnd(), o: () => this.#players.toggle(),
+    u: () => (this.#retry?.state === "wrong" ? $("retry-again").click() : this.step(-1)), Home: () => this.#toStart(), End: () => this.#toEnd(), o: () => this.#players.toggle(),
   };
   #context;
   #grader = null; // {player, by, isExact}
@@ -87,6 +99,7 @@ export class Analysis {
   #failure = ""; // why the last analysis did not end
   #best = null; // {from, moves}: the best line from a position before an error
   #variation = null; // {from, moves, shown}: leaves the game after `from` moves; `shown` of its moves are on the board
+  #retry = null; // while the person retries the mistakes
   #isChosen = false; // whether this tab is
   #graph;
   #evaluation;
@@ -111,6 +124,11 @@ export class Analysis {
     $("analysis-go").addEventListener("click", () => (this.#running ? (this.#stop(), this.show()) : this.start()));
     $("analysis-play").addEventListener("click", () => context.play(this.#onBoard));
     $("analysis-image").addEventListener("click", () => this.#saveImage());
+    $("analysis-retry").addEventListener("click", () => this.#startRetry());
+    $("retry-again").addEventListener("click", () => (this.#retry.again(), this.#showRetry(null)));
+    $("retry-show").addEventListener("click", () => (this.#retry.show(), this.#showRetry(this.#retry.column)));
+    $("retry-next").addEventListener("click", () => (this.#retry.next(), this.#showRetry(null)));
+    $("retry-end").addEventListener("click", () => this.#endRetry());
     $("analysis-back").addEventListener("click", () => this.#showVariation(0));
   }
 
@@ -130,25 +148,49 @@ export class Analysis {
 
   /* ---- hooks of the page ---- */
 
-  enter() {
+  enter(view) {
     this.#isChosen = true;
-    this.#variation = null;
+    this.#variation = view?.variation ?? null;
     releaseFocus(); // or arrow keys would choose another tab
     for (const id of ["under-board", "gauge"]) $(id).hidden = false;
     this.show();
   }
 
   leave() {
+    const view = this.view();
     this.#isChosen = false;
+    this.#retry = null;
     this.#stop();
     this.#pointAt(null);
     for (const id of ["under-board", "gauge"]) $(id).hidden = true;
+    return view;
+  }
+
+  /** What is on the board besides the game, as `enter` takes it. */
+  view() {
+    return { variation: this.#retry ? null : this.#variation };
+  }
+
+  get isInVariation() {
+    return this.#isChosen && !this.#retry && Boolean(this.#variation?.shown);
+  }
+
+  /** The part of the address after the "#". */
+  address() {
+    return addressOfGame(this.#context.game.moves, this.isInVariation ? this.#variation : null);
+  }
+
+  /** A link to a variation was opened: its last position. */
+  openVariation({ from, moves }) {
+    this.#context.game.goTo(from);
+    this.#startVariation(moves, moves.length);
   }
 
   /** Anything changed. A variation stays listed while its game does, and leaves the board when the game is stepped. */
   change(why) {
     if (this.#running && this.#running.moves !== this.#context.game.moves) this.#stop();
-    const { moves } = this.#context.game;
+    const { moves, cursor } = this.#context.game;
+    if (this.#retry?.ply !== cursor || !this.#isOf(this.#context.game)) this.#retry = null;
     if (this.#variation?.game !== moves) this.#variation = null;
     else if (why === "step") this.#variation.shown = 0;
     this.show();
@@ -164,6 +206,7 @@ export class Analysis {
   status(position) {
     const { game } = this.#context;
     const { shown, moves, isBest } = this.#variation ?? {};
+    if (this.#retry) return this.#retry.inWords((side) => capital(game.colour(side)));
     if (shown) {
       const toMove = position.isOver ? "" : `: ${capital(game.colour(position.side))} to move`;
       return `${isBest ? "Best line" : "Variation"}, move ${shown} of ${moves.length}${toMove}.`;
@@ -179,6 +222,7 @@ export class Analysis {
   drop(column) {
     const { game } = this.#context;
     const { shown = 0, moves = "", from } = this.#variation ?? {};
+    if (this.#retry) return this.#answer(column);
     const position = replay(this.#onBoard);
     if (position.isOver || position.heights[column] === ROWS) {
       if (shown) this.#context.board.refuse(column);
@@ -296,6 +340,7 @@ export class Analysis {
     this.#pointAt(null);
     if (isDone) this.#showResult();
     this.#showVariationChips();
+    this.#showRetryBox();
     this.#evaluate();
   }
 
@@ -337,6 +382,8 @@ export class Analysis {
     });
     fill($("analysis-errors"), items);
     $("analysis-none").hidden = items.length > 0;
+    $("analysis-retry").hidden = !pliesOf(this.#result, this.#own).length;
+    $("analysis-retry").textContent = this.#own === undefined ? "Retry the mistakes" : "Retry your mistakes";
   }
 
   /** About the move that comes next in the game. */
@@ -347,7 +394,7 @@ export class Analysis {
     $("analysis-line-box").hidden = !isError(mark);
     if (isError(mark)) {
       $("analysis-detail").textContent = this.#whatWasBetter(index, mark);
-      if (!this.#variation?.shown) this.#pointAt(bestColumn(this.#result.opinions[index]));
+      if (!this.#variation?.shown && !this.#retry) this.#pointAt(bestColumn(this.#result.opinions[index]));
       this.#findBestLine(game.shown);
     } else if (mark) {
       const played = `Move ${index + 1}: ${capital(game.colour(index % 2))} plays column ${game.moves[index]}.`;
@@ -412,6 +459,61 @@ export class Analysis {
     return `Best line: ${end.winner === null ? "a draw" : `${capital(this.#context.game.colour(end.winner))} wins`}`;
   }
 
+  /* ---- the mistakes again ---- */
+
+  /** The side of the person who played this game; undefined for a game of other people. */
+  get #own() {
+    const { counted, side } = this.#context.game;
+    return ["loaded", "shown"].includes(counted) ? undefined : side;
+  }
+
+  #startRetry() {
+    this.#retry = new Retry(this.#result, this.#own);
+    this.#showRetry(null);
+  }
+
+  #endRetry() {
+    this.#retry = null;
+    this.#showVariation(0);
+    this.show();
+    $("analysis-retry").focus();
+  }
+
+  /** A column is pressed while the mistakes are retried. Returns whether it was an answer. */
+  #answer(column) {
+    if (replay(this.#context.game.shown).heights[column] === ROWS || this.#retry.state === "over") return false;
+    if (this.#retry.isAnswered) return true;
+    releaseFocus();
+    this.#retry.try(column);
+    this.#showRetry(column);
+    return true;
+  }
+
+  /** Show the mistake's position, with a stone in this column. */
+  #showRetry(column) {
+    const retry = this.#retry;
+    if (this.#context.game.cursor !== retry.ply) this.#context.game.goTo(retry.ply);
+    this.#retry = retry; // which stepping the game has ended
+    this.#variation = null;
+    if (column !== null) this.#startVariation(String(column + 1), 1);
+    this.#context.refresh(column === null ? undefined : "step");
+    this.show();
+    const { activeElement } = document;
+    if (activeElement.closest("#retry-box") && activeElement.hidden) $(retry.isAnswered ? "retry-next" : "retry-end").focus();
+  }
+
+  #showRetryBox() {
+    const retry = this.#retry;
+    $("retry-box").hidden = !retry;
+    for (const id of ["under-board", "gauge"]) $(id).hidden = Boolean(retry);
+    if (!retry) return;
+    $("retry-text").textContent = retry.title;
+    $("retry-again").hidden = retry.state !== "wrong";
+    $("retry-show").hidden = !["open", "wrong"].includes(retry.state);
+    $("retry-next").hidden = !retry.isAnswered;
+    $("retry-next").textContent = retry.isLast ? "Finish" : "Next";
+  }
+
   /* ---- variations ---- */
 
   #startVariation(moves, shown, isBest = false) {
@@ -432,7 +534,7 @@ export class Analysis {
 
   #showVariationChips() {
     const { from, moves = "", shown } = this.#variation ?? {};
-    $("variation-box").hidden = !moves;
+    $("variation-box").hidden = !moves || Boolean(this.#retry);
     $("analysis-back").hidden = !shown;
     if (!moves) return;
     const branch = from ? `after move ${from}` : "from the start";
@@ -465,6 +567,7 @@ export class Analysis {
     const colours = SIDES.map((side) => game.colour(side));
     const isWanted = () => this.#isChosen && this.#onBoard === moves;
     this.#players.show(moves, position, colours[position.side], isWanted);
+    if (this.#retry) return;
     if (position.isOver || !this.#grader) return this.#evaluation.show(position, null, colours);
     const known = opinions.known(this.#grader.player, moves);
     if (known) return this.#evaluation.show(position, known, colours);

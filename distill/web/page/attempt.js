@@ -42,12 +42,17 @@ export class Attempt {
     return this.#nodes[this.#node][1][column].replace("-", "");
   }
 
+  /** Whether a right column ends the puzzle. */
+  isLast(column) {
+    return !(this.#nodes[this.#node][2]?.[column] ?? 0);
+  }
+
   /** Go on with a right column. Returns whether that was the last one. */
   play(column) {
     this.moves += `${column + 1}${this.replyTo(column)}`;
-    const next = this.#nodes[this.#node][2]?.[column] ?? 0;
-    if (next) this.#node = next;
-    return !next;
+    if (this.isLast(column)) return true;
+    this.#node = this.#nodes[this.#node][2][column];
+    return false;
   }
 
   /** Best play of both sides from here to the end, as a move string. */

@@ -8,6 +8,7 @@
 import { replay } from "./rules.js";
 
 export const PERSON = "person";
+export const REMOTE = "Your friend"; // a person elsewhere (`friend.js`); the name is also the title
 
 export class Game extends EventTarget {
   moves = "";

@@ -30,9 +30,7 @@ export function drawGame(game, result, by) {
   const canvas = document.createElement("canvas");
   canvas.width = WIDTH;
   canvas.height = movesTop + rows * (CHIP + 8) + 80;
-  const pen = canvas.getContext("2d");
-  pen.fillStyle = COLOURS.paper;
-  pen.fillRect(0, 0, canvas.width, canvas.height);
+  const pen = penOf(canvas);
   drawHead(pen, game, result);
   drawBoard(pen, game);
   for (const [index, column] of [...game.moves].entries()) {
@@ -49,9 +47,21 @@ export function drawGame(game, result, by) {
   return canvas;
 }
 
+/** A pen on a canvas of blank paper. */
+export function penOf(canvas) {
+  const pen = canvas.getContext("2d", { willReadFrequently: true });
+  pen.fillStyle = COLOURS.paper;
+  pen.fillRect(0, 0, canvas.width, canvas.height);
+  return pen;
+}
+
 /** Hand a canvas to the person as a PNG file of this name. */
 export async function save(canvas, name) {
-  const file = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  saveFile(await new Promise((resolve) => canvas.toBlob(resolve, "image/png")), name);
+}
+
+/** Hand a file to the person. */
+export function saveFile(file, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(file);
   link.download = name;
@@ -69,7 +79,8 @@ function drawHead(pen, game, result) {
   }
 }
 
-function drawBoard(pen, game) {
+/** Its place is fixed: below a headline, in a picture 1000 wide. */
+export function drawBoard(pen, game) {
   const left = (WIDTH - COLUMNS * CELL) / 2;
   const position = replay(game.shown);
   pen.fillStyle = COLOURS.plate;
@@ -119,7 +130,7 @@ function badge(pen, sign, x, y) {
   write(pen, sign, x, y, { size: 19, weight: 700, colour: COLOURS.paper, align: "center" });
 }
 
-function write(pen, text, x, y, { size, weight = 400, colour = COLOURS.ink, align = "left" }) {
+export function write(pen, text, x, y, { size, weight = 400, colour = COLOURS.ink, align = "left" }) {
   pen.font = `${weight} ${size}px ${FONT}`;
   pen.fillStyle = colour;
   pen.textAlign = align;

@@ -5,7 +5,11 @@
 import { Analysis } from "./analysis.js";
 import { Board } from "./board.js";
 import { stored, tryEffect } from "./effects.js";
-import { Game, PERSON } from "./game.js";
+import { addWayOut, isEmbedded } from "./embed.js";
+import { Friend } from "./friend.js";
+import { Game, PERSON, REMOTE } from "./game.js";
+import { Linked } from "./linked.js";
+import { readAddress } from "./links.js";
 import { Openings } from "./openings.js";
 import { Opinions, capital } from "./opinions.js";
 import { PasteBox } from "./paste_box.js";
@@ -14,14 +18,18 @@ import { Players } from "./players.js";
 import { Puzzles } from "./puzzles.js";
 import { ROWS, replay } from "./rules.js";
 import * as scores from "./scores.js";
+import { copy, send } from "./sending.js";
+import { ShareBox, headline, nameInHeadline } from "./share_box.js";
 import * as sound from "./sound.js";
 import { Tabs } from "./tabs.js";
 
 const PACE = { answer: 350, watch: 700, replay: 600 }; // ms between moves
+const LONGEST_REPLAY = 6000; // ms, of a game that a link opens
 const STEPS = ["ArrowLeft", "ArrowRight", ",", "."]; // keys that act again while they are held
 
 const $ = (id) => document.getElementById(id);
 const hasKeyboard = matchMedia("(hover: hover), (pointer: fine)").matches;
+const isStill = matchMedia("(prefers-reduced-motion: reduce)");
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const engine = await import(document.documentElement.dataset.engine).catch(({ message }) => ({
@@ -32,45 +40,133 @@ const opinions = new Opinions(engine);
 const board = new Board($("board"), drop);
 const tabs = new Tabs(["play", "analysis", "puzzles", "openings"], changeMode);
 const analysis = new Analysis({
-  game, board, opinions, refresh: (why) => ((problem = ""), show(why)), play: playFrom,
+  game, board, opinions, refresh: (why) => ((problem = ""), show(why), writeLink()), play: playFrom,
 });
-const pasteBox = new PasteBox($("share"), { load: (moves) => game.load(moves), openPuzzle });
+const linked = new Linked($("linked"), () => toggleReplay(), () => (replay(movesShown()).isOver ? tabs.choose("play") : playFrom(movesShown())));
+const shareBox = new ShareBox($("sharing"));
+const pasteBox = new PasteBox($("share"), { load: replaceGame, openPuzzle, follow: (address) => (location.hash = address) });
 const modes = { play: {}, analysis, puzzles: {}, openings: {} }; // see changeMode
+const friend = new Friend(game, $("by-link"), Boolean(engine.isServed), {
+  own: () => ({ moves: (mine ?? game).moves, players: game.players }),
+  makePlace, enter: enterFriendsGame, update: updateOwn, refresh: () => show(), send: (url, text) => send({ url, text }, "The link"),
+});
 let mine = null; // the person's own game as it stood, while another tab shows another
 let thinking = null; // AbortController of the requested move
 let problem = ""; // what went wrong last, until the next change
 let replaying = 0; // the timer of a running replay
 let players = new Players({ players: [], max_simulations: 0 });
 let panel = null; // of the tab "Play"
-let hasUndo = false; // whether New game can be undone
+let gameId = newId(); // of the person's own game; another game gets another one
+let wasStarted = false; // whether that game had begun at the last change
+let undo = null; // the own game that another one replaced: {into: moves, own, players, isFlipped, id}
+let isReading = false; // an address is being read: the browser's history has it already, and no engine moves yet
+const kept = {}; // tab → its game when it was left: {by: moves of the own game then, game, view}
 let hint = { moves: null, column: null };
 
 /* ---- what to do ---- */
 
 /**
- * Another tab is chosen. A mode may have enter(), leave(), drop(column) → whether that was its own affair, change(why)
- * after anything changed, status(position) → its own line, preview() → moves to show in place of the game's, and
- * keys of its own. Engines answer in "play" alone, and the person's own game waits there; the analysis begins with a copy.
+ * Another tab is chosen. A mode may have enter(view), leave() → a view to enter with again, drop(column) → whether that
+ * was its own affair, change(why) after anything changed, status(position) → its own line, preview() → moves to show in
+ * place of the game's, address() and keys of its own. Engines answer in "play" alone, and the person's own game waits
+ * there. Analysis and openings begin with a copy, and go on where they were left unless the own game has changed since.
  */
 function changeMode(mode, before) {
   problem = "";
-  modes[before].leave?.();
+  openEntry();
+  const view = modes[before].leave?.();
   if (mine) {
     const own = mine;
+    kept[before] = { by: own.moves, game: game.snapshot(), view };
     mine = null;
     game.restore(own);
   }
   mine = mode === "play" ? null : game.snapshot();
-  modes[mode].enter?.();
+  const last = ["analysis", "openings"].includes(mode) && kept[mode]?.by === game.moves ? kept[mode] : null;
+  if (last) game.restore(last.game);
+  modes[mode].enter?.(last?.view);
   letEngineMove();
   writeLink();
   show();
 }
 
+/** Put another game in place of the one on the board. The browser's Back, or a button for the own game, brings it back. */
+function replaceGame(moves) {
+  openEntry();
+  if (!mine) {
+    keepOwn(moves);
+    friend.leave();
+  }
+  game.load(moves);
+}
+
+/** Another game takes the place of the own one, which can be brought back; `into`: the other one's moves. */
+function keepOwn(into) {
+  if (game.moves && !into.startsWith(game.moves)) undo = { into, ...ownGame() };
+  gameId = newId();
+  wasStarted = true; // one new entry in the history is enough
+}
+
+/** A game with a friend is about to begin, or to go on after its link was opened. */
+function makePlace(moves) {
+  if (isReading) return;
+  tabs.choose("play");
+  openEntry();
+  keepOwn(moves);
+}
+
+function enterFriendsGame(moves, seats) {
+  const own = { moves, cursor: moves.length, isStarted: true, isPaused: false, resigned: null, counted: REMOTE };
+  game.players = seats;
+  if (!mine) return game.restore(own);
+  mine = own;
+  writeLink();
+}
+
+/** The friend has moved; another tab may be open. */
+function updateOwn(moves) {
+  if (mine) {
+    mine = { ...mine, moves, cursor: moves.length };
+    return writeLink();
+  }
+  game.goTo(game.moves.length);
+  if (moves.slice(0, -1) === game.moves) game.play(Number(moves.at(-1)) - 1);
+  else game.restore({ ...game.snapshot(), moves, cursor: moves.length });
+}
+
+/** Bring back the game that was replaced last. */
+function undoReplaced() {
+  const last = undo;
+  undo = null;
+  isReading = true;
+  restoreOwn(last);
+  isReading = false;
+  letEngineMove();
+  show();
+}
+
+/** Whether the own game was replaced just now: the new one has not begun, or has one more move at most. */
+function hasUndo() {
+  if (!undo || mine) return false;
+  return undo.into ? game.moves.startsWith(undo.into) && game.moves.length <= undo.into.length + 1 : !game.isStarted;
+}
+
 /** Continue from a position in the tab "Play". */
 function playFrom(moves) {
+  openEntry();
+  isReading = true; // the game that waits there does not go on
   tabs.choose("play");
+  isReading = false;
+  keepOwn(moves);
+  friend.leave();
   game.load(moves);
+}
+
+/** Open a game in the analysis, at the position after so many moves. */
+function analyse(moves, cursor) {
+  tabs.choose("analysis");
+  game.load(moves);
+  game.goTo(cursor);
 }
 
 /* ---- who plays ---- */
@@ -90,6 +186,7 @@ function usePlayers(catalogue) {
 function mayDrop(position) {
   if (tabs.chosen !== "play") return true;
   if (game.result || panel?.isDrawing) return false;
+  if (friend.isOn) return friend.mayDrop(position);
   return game.players[position.side] === PERSON || (game.isStarted && (game.isPaused || !game.isAtEnd));
 }
 
@@ -98,6 +195,7 @@ function drop(column) {
   if (modes[tabs.chosen].drop?.(column)) return;
   const position = game.position;
   if (game.result) return say(`The game is over.${hasKeyboard && $("keys-on").checked ? " N starts a new one." : ""}`);
+  if (!mayDrop(position) && friend.isOn) return say(game.isAtEnd ? friend.status(position) : "Go to the end of the game to play on.");
   if (!mayDrop(position)) return say(game.isStarted ? `Wait for ${nameOf(position.side)}’s move.` : setupLine(position));
   if (position.heights[column] === ROWS) {
     board.refuse(column);
@@ -108,10 +206,10 @@ function drop(column) {
 
 async function giveHint() {
   const moves = game.shown;
-  if (game.result || game.players[game.position.side] !== PERSON || !players.adviser) return;
+  if (game.result || game.players[game.position.side] !== PERSON || !players.adviser || friend.isOn) return;
   try {
     const { move } = await opinions.ask(players.adviser, moves);
-    if (game.shown !== moves || tabs.chosen !== "play") return;
+    if (game.shown !== moves || tabs.chosen !== "play" || game.result) return;
     hint = { moves, column: move };
     say(`Hint: column ${move + 1}.`);
   } catch (error) {
@@ -119,23 +217,25 @@ async function giveHint() {
   }
 }
 
-/** Give up the game for a new one; the browser's Back, or a button, brings it back. */
+/** Give up the game for a new one. */
 function newGame() {
-  if (mine || !game.isStarted) return game.load("");
-  hasUndo = writeLink() && tryEffect(() => history.pushState({}, "", addressOf("")));
-  game.load("");
+  if (mine ? game.moves : game.isStarted) replaceGame("");
+  else game.load("");
 }
 
 /** The same players with the other colours. */
 function rematch() {
+  if (friend.isOn) return friend.rematch();
   newGame();
   game.players.reverse();
+  wasStarted = true; // as replaceGame says
   game.start();
 }
 
 /** Undo, from a position to the person's turn before it. */
 function takeBack() {
-  if (!game.cursor && !game.isStarted && hasUndo) return history.back();
+  if (!game.cursor && !game.isStarted && hasUndo()) return undoReplaced();
+  if (friend.isOn && !friend.mayTakeBack) return;
   if (game.resigned !== null && game.isAtEnd && game.counted === "resigned") scores.count(game.players[1 - game.side], "lost", -1);
   game.takeBack();
 }
@@ -165,8 +265,8 @@ async function letEngineMove() {
   stopThinking();
   const position = game.position;
   const player = game.players[position.side];
-  if (tabs.chosen !== "play" || !game.isStarted || game.result) return;
-  if (player === PERSON || !game.isAtEnd || game.isPaused || replaying) return;
+  if (isReading || tabs.chosen !== "play" || !game.isStarted || game.result) return;
+  if ([PERSON, REMOTE].includes(player) || !game.isAtEnd || game.isPaused || replaying) return;
   const request = new AbortController();
   thinking = request;
   try {
@@ -189,15 +289,15 @@ function stopThinking() {
   thinking = null;
 }
 
-function toggleReplay() {
+function toggleReplay(pace = PACE.replay) {
   if (replaying) return stopReplay();
   if (game.isAtEnd) game.goTo(0);
   const step = () => {
     if (game.isAtEnd) return stopReplay();
     game.goTo(game.cursor + 1);
-    replaying = setTimeout(step, PACE.replay);
+    replaying = setTimeout(step, pace);
   };
-  replaying = setTimeout(step, PACE.replay / 2);
+  replaying = setTimeout(step, pace / 2);
   show();
 }
 
@@ -217,7 +317,7 @@ const movesShown = () => modes[tabs.chosen].preview?.() ?? game.shown;
 
 function statusLine(position) {
   if (problem) return problem;
-  const own = modes[tabs.chosen].status?.(position);
+  const own = modes[tabs.chosen].status?.(position) ?? (tabs.chosen === "play" && friend.isOn && friend.status(position));
   if (own) return own;
   const colour = (side) => capital(game.colour(side));
   if (tabs.chosen !== "play") {
@@ -264,13 +364,15 @@ function show(why) {
     isOver: tabs.chosen === "play" ? Boolean(game.result) : position.isOver,
     isThinking: thinking !== null,
     isAnimated: why === "move" || why === "step",
-    hint: hint.moves === movesShown() && tabs.chosen === "play" ? hint.column : null,
+    hint: hint.moves === movesShown() && tabs.chosen === "play" && !game.result ? hint.column : null,
   });
   const status = statusLine(position);
   if ($("status").textContent !== status) $("status").textContent = status;
   $("status").dataset.colour = game.colour(position.winner ?? position.side);
   $("status").classList.toggle("is-won", position.winner !== null);
-  panel?.show({ hasUndo });
+  panel?.show({ hasUndo: hasUndo() });
+  friend.show();
+  linked.show(tabs.chosen === "analysis" ? game : null, movesShown());
   const [isFirst, isLast] = modes[tabs.chosen].ends ?? [game.cursor === 0, game.isAtEnd];
   for (const id of ["back", "first"]) $(id).setAttribute("aria-disabled", String(isFirst)); // and keep the focus
   for (const id of ["forward", "last"]) $(id).setAttribute("aria-disabled", String(isLast));
@@ -304,19 +406,38 @@ function showMoves() {
 
 /* ---- sharing ---- */
 
-const addressOf = (moves) => (moves ? `#${moves}` : location.pathname + location.search);
+const addressOf = (name) => (name ? `#${name}` : location.pathname + location.search);
+
+/** What the address says after its "#": what the tab shows; in "play" the own game. */
+function addressName() {
+  const { moves } = mine ?? game;
+  return modes[tabs.chosen].address?.() ?? (friend.isOn ? friend.address(moves) : moves);
+}
+
+function ownGame() {
+  const own = mine ?? game.snapshot();
+  return { own, players: [...game.players], isFlipped: game.isFlipped, id: gameId, link: friend.isOn ? friend.address(own.moves) : null };
+}
+
+function newId() {
+  return Math.random().toString(36).slice(2);
+}
+
+/** A new entry in the browser's history, which writeLink then fills: what Back leads to stays as it was. */
+function openEntry() {
+  if (!isReading && !isEmbedded) tryEffect(() => history.pushState({}, "")); // Back is that of the site around
+}
 
 /**
- * The address has the analysed game, the puzzle's name, or the person's own game. The history keeps the own one, for Back
- * and reloading. Returns whether it has it; Safari allows 100 changes in 30 seconds.
+ * The entry in the history has the own game and what the tab shows, for Back and reloading. Safari allows 100 changes in
+ * 30 seconds.
  */
 function writeLink() {
-  const tab = ["analysis", "puzzles"].includes(tabs.chosen) ? tabs.chosen : "play";
-  const own = mine ?? game.snapshot();
-  const name = { analysis: game.moves, puzzles: modes.puzzles.address?.() ?? "", play: own.moves }[tab];
-  const state = { tab, own, players: [...game.players], isFlipped: game.isFlipped, hasUndo };
-  const isKept = JSON.stringify(state) === JSON.stringify(history.state) && location.hash.slice(1) === name;
-  return isKept || tryEffect(() => history.replaceState(state, "", addressOf(name)));
+  const tab = tabs.chosen;
+  const state = { tab, ...ownGame(), undo, game: mine && game.snapshot(), view: modes[tab].view?.() ?? null };
+  const name = addressName();
+  if (JSON.stringify(state) === JSON.stringify(history.state) && location.hash.slice(1) === name) return;
+  tryEffect(() => history.replaceState(state, "", addressOf(name)));
 }
 
 function openPuzzle(id) {
@@ -324,47 +445,86 @@ function openPuzzle(id) {
   tabs.choose("puzzles");
 }
 
-/** The browser was reloaded, or went back or forward. */
-function restoreOwn({ own, players: seated, isFlipped, hasUndo: hadUndo }) {
+function restoreOwn({ own, players: seated, isFlipped, id, link }) {
+  friend.leave();
   if (players.canPlay(seated)) game.players = [...seated];
   game.isFlipped = isFlipped;
-  hasUndo = hadUndo;
-  game.restore(own);
+  gameId = id;
+  wasStarted = own.isStarted;
+  if (link) friend.open({ ...readAddress(link).friend, moves: own.moves }, seated);
+  else game.restore(own);
+}
+
+/** The browser was reloaded, or went back or forward: the own game is the newest one, unless it is another game. */
+function restoreEntry(state) {
+  if (state.id !== gameId) {
+    const left = game.moves && !state.own.isStarted ? { into: "", ...ownGame() } : null;
+    restoreOwn(state);
+    undo = left ?? state.undo;
+  }
+  if (state.game) kept[state.tab] = { by: game.moves, game: state.game, view: state.view };
 }
 
 /** A link opens in the analysis, where no engine replies; the page's own address opens where it was written. */
 function readLink() {
-  const moves = location.hash.slice(1);
   const { state } = history;
-  const [, puzzle] = /^puzzle\/(.*)/.exec(moves) ?? [];
+  let link;
   try {
-    if (puzzle === undefined) replay(moves);
+    link = readAddress(location.hash.slice(1));
   } catch (error) {
     return say(`The link contains no game. ${error.message}`);
   }
+  isReading = true;
   tabs.choose("play");
-  if (state?.own) restoreOwn(state);
-  if (puzzle !== undefined) return openPuzzle(puzzle);
-  if ((state?.tab ?? (moves ? "analysis" : "play")) === "analysis") tabs.choose("analysis");
-  if (moves !== game.moves) game.load(moves);
-  else writeLink();
+  if (state?.own) restoreEntry(state);
+  const tab = state?.tab ?? link.tab;
+  if (tab === "puzzles") openPuzzle(link.puzzle ?? "");
+  else tabs.choose(tab);
+  if (!state?.own && link.friend) openFriendsLink(link.friend);
+  else if (!state?.own && !["puzzles", "play"].includes(tab)) openLinked(link);
+  isReading = false;
+  writeLink();
+  letEngineMove();
+  show();
+  if (!state?.own && tab === "analysis" && !link.variation && !isEmbedded && !isStill.matches) {
+    toggleReplay(Math.min(PACE.replay, LONGEST_REPLAY / game.moves.length));
+  }
+}
+
+/** A game with a friend: the one that is going on, if the link has its next moves. */
+function openFriendsLink(link) {
+  const isNext = friend.isOn && link.moves?.startsWith(game.moves);
+  const { players: seated } = game;
+  if (!isNext) keepOwn(link.moves ?? "");
+  if (!isNext) friend.leave();
+  friend.open(link, isNext ? seated : undefined);
+}
+
+/** The game of somebody's link, in the tab of it. */
+function openLinked({ moves, variation }) {
+  game.load(moves);
+  linked.open(moves);
+  if (variation) analysis.openVariation(variation);
 }
 
 async function copyLink() {
-  const link = new URL(addressOf(game.moves), location.href).href;
-  try {
-    await navigator.clipboard.writeText(link);
-    $("share-note").textContent = "The link to this game is copied.";
-  } catch {
-    $("share-note").textContent = `The link: ${link}`;
-  }
+  const link = new URL(addressOf(addressName()), location.href).href;
+  $("share-note").textContent = await copy(link, `The link to this ${analysis.isInVariation ? "variation" : "game"}`);
+}
+
+function share() {
+  const moves = movesShown();
+  const opponent = game.players.find((name) => name !== PERSON);
+  const text = headline(game, moves, nameInHeadline(players.title(opponent), opponent));
+  shareBox.open({ moves, colour: (side) => game.colour(side), text, link: new URL(addressOf(addressName()), location.href).href });
 }
 
 /* ---- remembering what was chosen ---- */
 
 function remember() {
+  if (isEmbedded) return;
   const store = Object.fromEntries([
-    ["players", game.players],
+    ["players", friend.before ?? game.players],
     ["isRandom", panel.isRandom],
     ["more", $("more-players").checked],
     ["sound", $("sound-on").checked],
@@ -381,7 +541,7 @@ function recall() {
   $("keys-on").checked = store.keys ?? true;
   $("sound-on").checked = Boolean(store.sound);
   panel.isRandom = Boolean(store.isRandom);
-  if (players.canPlay(store.players)) game.players = store.players;
+  if (players.canPlay(store.players) && !isEmbedded) game.players = store.players;
   game.isFlipped = Boolean(store.flipped);
   panel.offer();
   if (store.theme) document.documentElement.dataset.theme = store.theme;
@@ -410,13 +570,14 @@ function connectControls() {
   };
   for (const [id, key] of Object.entries(clicks)) $(id).addEventListener("click", () => act(key));
   addEventListener("busy", () => say("The server is busy; retrying…"));
-  $("replay").addEventListener("click", toggleReplay);
+  $("replay").addEventListener("click", () => toggleReplay());
   $("start-game").addEventListener("click", togglePause);
   $("rematch").addEventListener("click", rematch);
   $("to-review").addEventListener("click", () => (tabs.choose("analysis"), analysis.start()));
   $("resign").addEventListener("click", () => game.resign(game.side ?? game.position.side));
-  $("undo-new").addEventListener("click", () => history.back());
+  $("undo-new").addEventListener("click", undoReplaced);
   $("sound-on").addEventListener("change", remember);
+  for (const id of ["share-result", "share-game"]) $(id).addEventListener("click", share);
   $("copy").addEventListener("click", copyLink);
   $("theme-button").addEventListener("click", switchTheme);
   $("keys-on").addEventListener("change", remember);
@@ -459,8 +620,14 @@ game.addEventListener("change", ({ detail: { why } }) => {
   problem = "";
   stopThinking();
   if (replaying && why !== "step") stopReplay();
+  if (!wasStarted && game.isStarted && !mine) {
+    gameId = newId();
+    openEntry();
+  }
+  if (!mine) wasStarted = game.isStarted;
   const hasEnded = ["move", "resign"].includes(why) && tabs.chosen === "play" && Boolean(game.result);
   if (hasEnded) countResult();
+  if (why === "move" && !mine && friend.isOn && game.players[1 - game.position.side] === PERSON) friend.moved();
   letEngineMove();
   show(why);
   modes[tabs.chosen].change?.(why);
@@ -483,9 +650,10 @@ async function loadPlayers() {
   if (failure) problem = failure;
 }
 
-modes.puzzles = new Puzzles(game, $("panel-puzzles"), show, toggleReplay);
-modes.openings = new Openings(game, $("panel-openings"), show);
+modes.puzzles = new Puzzles(game, $("panel-puzzles"), { show, replay: () => toggleReplay(), analyse });
+modes.openings = new Openings(game, $("panel-openings"), show, playFrom);
 connectControls();
+if (isEmbedded) addWayOut();
 await loadPlayers();
 letEngineMove();
 show();

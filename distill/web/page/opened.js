@@ -1,4 +1,6 @@
-/* Says what is wrong where the page cannot run: opened as a file, from which browsers load no modules, or incomplete. */
+/* Marks the compact form, and says what is wrong where the page cannot run: opened as a file, from which browsers load no modules, or incomplete. */
+
+if (new URLSearchParams(location.search).has("embed")) document.documentElement.dataset.embed = "";
 
 if (location.protocol === "file:") {
   const isServed = document.documentElement.dataset.engine === "./server.js";

@@ -13,7 +13,10 @@ const PANEL = `
   <p id="openings-reached" class="note" aria-live="polite"></p>
   <div class="openings-head" aria-hidden="true"><span>Move</span><span>Perfect play</span><span>Strong players</span><span>Games</span></div>
   <ul id="openings-moves"></ul>
-  <button id="openings-back" type="button" hidden>Back to the book</button>
+  <div class="buttons">
+    <button id="openings-play" type="button">Play this opening</button>
+    <button id="openings-back" type="button" hidden>Back to the book</button>
+  </div>
   <p id="openings-note" class="note"></p>`;
 
 const $ = (id) => document.getElementById(id);
@@ -31,11 +34,13 @@ export class Openings {
    * @param {Game} game
    * @param {HTMLElement} panel to fill
    * @param {() => void} show redraws the page where the game does not change
+   * @param {(moves: string) => void} play continues from a position in the tab "Play"
    */
-  constructor(game, panel, show) {
+  constructor(game, panel, show, play) {
     this.#game = game;
     this.#show = show;
     panel.innerHTML = PANEL;
+    $("openings-play").addEventListener("click", () => play(game.shown));
     $("openings-back").addEventListener("click", () => game.goTo(this.#lastKnown()));
   }
 
@@ -56,6 +61,11 @@ export class Openings {
 
   leave() {
     this.#isChosen = false;
+  }
+
+  /** The part of the address after the "#". */
+  address() {
+    return this.#game.shown ? `openings/${this.#game.shown}` : "openings";
   }
 
   change() {
@@ -119,6 +129,7 @@ export class Openings {
     if (before) ($("openings-moves").querySelector("button") ?? $("openings-back")).focus();
     $("openings-moves").previousElementSibling.hidden = !entry;
     $("openings-back").hidden = Boolean(entry);
+    $("openings-play").disabled = position.isOver || !shown;
     $("openings-note").textContent = entry
       ? `Strong players: how much of their search two of them spend on each move. Games: ${number(games)} by the search that the networks learned from, each after 1 to 8 random moves. Mirror images and transpositions are merged.`
       : `The book has the first ${plies} moves of positions that at least ${least} games reached.`;

@@ -5,7 +5,7 @@
  *   1. 4 4 2. 5 3 · 1) 4 4 2) 5 3              the same with move numbers
  *   Moves: 4! 4 5?? 3 {a comment}              with annotations
  *   ddec · D D E C                             columns from a to g
- *   https://…/#4453 · #puzzle/k3x9q            a link to this page
+ *   https://…/#4453 · #puzzle/k3x9q · #openings/44   a link to this page
  *   3340                                       columns from 0 to 6, because of the 0; the person has to confirm it
  *   42 cells of 0, 1 and 2                     Kaggle's board, the top row first; 1 has moved first
  */
@@ -25,15 +25,17 @@ const MOST_IN_THREE = 3 * ROWS; // moves that three columns hold: longer texts o
 /**
  * What a text holds.
  * @param {string} text
- * @returns {{moves: string} | {zeroBased: string} | {puzzle: string}} moves of a game; moves if the columns are counted
- *   from 0, to be confirmed; or the id of a puzzle
+ * @returns {{moves: string} | {zeroBased: string} | {puzzle: string} | {link: string}} moves of a game; moves if the
+ *   columns are counted from 0, to be confirmed; the id of a puzzle; or another address of this page
  * @throws {Error} naming the first thing that cannot be read
  */
 export function read(text) {
   if (text.length > LONGEST) throw new Error(`The text has ${text.length.toLocaleString("en")} characters; a game has at most ${CELLS} moves.`);
   const board = /board\W*\[([^\]]*)\]/i.exec(text); // Kaggle's observation
   const puzzle = /#puzzle\/(\w+)/.exec(text);
+  const link = /#((?:openings|friend)\b[/\d]*|room\/[\w-]+|daily|\d*\/\d+\/\d+)\s*$/.exec(text);
   if (puzzle) return { puzzle: puzzle[1] };
+  if (link) return { link: link[1] };
   if (text.includes("://") && !text.includes("#")) throw new Error("This link has no game after a “#”.");
   const symbols = [...movesOf(board?.[1] ?? text.split("#").at(-1))];
   if (/^[a-z]/i.test(symbols[0])) return { moves: legal(symbols.map((symbol, index) => columnOfLetter(symbol, index)).join("")) };

@@ -11,7 +11,7 @@ export class PasteBox {
 
   /**
    * @param {HTMLFormElement} form with a field, a button "Load" and, in the next element, a note
-   * @param {{load: (moves: string) => void, openPuzzle: (id: string) => void}} actions
+   * @param {{load: (moves: string) => void, openPuzzle: (id: string) => void, follow: (address: string) => void}} actions
    */
   constructor(form, actions) {
     this.#form = form;
@@ -46,11 +46,12 @@ export class PasteBox {
     this.#say("");
   }
 
-  #submit({ load, openPuzzle }) {
+  #submit({ load, openPuzzle, follow }) {
     try {
-      const { moves, zeroBased, puzzle } = read(this.#field.value);
+      const { moves, zeroBased, puzzle, link } = read(this.#field.value);
       if (zeroBased !== undefined) return this.#askAboutZero(() => this.#load(load, zeroBased));
       if (puzzle !== undefined) return this.#fill(), openPuzzle(puzzle);
+      if (link !== undefined) return this.#fill(), follow(link);
       this.#load(load, moves);
     } catch (error) {
       this.#say(error.message);

@@ -121,7 +121,7 @@ export class PlayPanel {
     return this.isRandom && !this.#isAdvanced && !isStarted && side !== undefined;
   }
 
-  /** Render; `hasUndo`: New game can be undone. */
+  /** Render; `hasUndo`: the game that this one replaced can be brought back. */
   show({ hasUndo }) {
     const game = this.#game;
     const { isStarted, position, result } = game;
@@ -177,7 +177,7 @@ export class PlayPanel {
     $("resign").hidden = !isStarted || Boolean(result) || isWatched || !game.isAtEnd || !game.moves;
     $("take-back").setAttribute("aria-disabled", String(game.cursor === 0 && game.resigned === null)); // and keep the focus
     $("new").hidden = !isStarted;
-    $("undo-new").hidden = isStarted || !hasUndo;
+    $("undo-new").hidden = !hasUndo;
     for (const id of ["switch", "flip"]) $(id).hidden = isSimple;
   }
 

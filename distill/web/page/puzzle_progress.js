@@ -11,38 +11,40 @@ export class Progress {
   best = 0;
   rating = { ...START };
   done = []; // ids of puzzles that have been rated
+  failed = ""; // id of the puzzle at which a wrong column was tried last
   current = ""; // id of the puzzle on the board
   tactic = "";
   difficulty = "";
 
   constructor() {
-    const { tactic, difficulty, current } = stored(STORAGE_KEY);
-    Object.assign(this, strings({ tactic, difficulty, current }));
+    const { tactic, difficulty, current, failed } = stored(STORAGE_KEY);
+    Object.assign(this, strings({ tactic, difficulty, current, failed }));
     this.#refresh();
   }
 
   /**
-   * The puzzle has been solved, or failed, at the first try. Each counts once.
+   * The puzzle has ended. Each counts once.
+   * @param {number} score 1 if the first try solved it, ½ if a later one did, 0 if the person asked for the solution
    * @returns {number|null} the change of the rating; null for a puzzle that has been counted before
    */
-  count(puzzle, isSolved) {
+  count(puzzle, score) {
     this.#refresh();
     if (this.done.includes(puzzle.id)) return null;
-    const streak = isSolved ? this.streak + 1 : 0;
+    const streak = score === 1 ? this.streak + 1 : 0;
     const before = this.rating.rating;
     this.keep({
       streak,
       best: Math.max(this.best, streak),
-      rating: rated(this.rating, { rating: puzzle.rating, deviation: PUZZLE_DEVIATION }, Number(isSolved)),
+      rating: rated(this.rating, { rating: puzzle.rating, deviation: PUZZLE_DEVIATION }, score),
       done: [...this.done, puzzle.id],
     });
     return Math.round(this.rating.rating) - Math.round(before);
   }
 
-  /** A puzzle that is left unsolved ends the streak, but is not rated. */
-  skip() {
+  /** A wrong column ends the streak, and so does leaving a puzzle; neither is rated. */
+  endStreak(change = {}) {
     this.#refresh();
-    this.keep({ streak: 0 });
+    this.keep({ streak: 0, ...change });
   }
 
   keep(change) {

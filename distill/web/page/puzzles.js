@@ -5,11 +5,13 @@
  */
 
 import { Attempt } from "./attempt.js";
+import { Daily } from "./daily.js";
 import { fetched } from "./files.js";
 import { capital } from "./opinions.js";
 import { Progress } from "./puzzle_progress.js";
 import * as text from "./puzzle_text.js";
 import { UNSURE } from "./rating.js";
+import { copy } from "./sending.js";
 
 const PACE = 600; // ms between a stone and the answer to it
 const NEAR = 8; // the next puzzle is drawn from this many with a rating near the person's
@@ -18,14 +20,20 @@ const options = (all, names) =>
   [["", all], ...Object.entries(names)].map(([value, name]) => `<option value="${value}">${name}</option>`).join("");
 
 const PANEL = `
+  <div class="puzzle-daily">
+    <button id="puzzle-daily" type="button">Daily puzzle</button>
+    <span id="daily-squares" role="img"></span>
+    <button id="daily-copy" type="button">Copy result</button>
+  </div>
   <h2 id="puzzle-task"></h2>
   <p id="puzzle-facts" class="note"></p>
   <p id="puzzle-text" aria-live="polite"></p>
   <p id="puzzle-found" class="note"></p>
   <div class="buttons">
-    <button id="puzzle-again" type="button">Try again</button>
+    <button id="puzzle-again" type="button" class="primary">Try again</button>
     <button id="puzzle-show" type="button">Solution</button>
     <button id="puzzle-line" type="button">Play the line</button>
+    <button id="puzzle-analyse" type="button">Analyse</button>
     <button id="puzzle-next" type="button" class="primary">Next</button>
   </div>
   <dl class="tally">
@@ -48,8 +56,9 @@ export class Puzzles {
   keys = { n: () => this.#next(), u: () => this.#again() };
   #game;
   #panel;
-  #show;
-  #replay;
+  #actions;
+  #daily = new Daily();
+  #isDaily = false; // whether the puzzle on the board was opened as that of the day
   #file = null; // {players, puzzles}, once it has been fetched
   #progress = new Progress();
   #wanted = ""; // id of the puzzle that a link asks for
@@ -59,7 +68,8 @@ export class Puzzles {
   #line = ""; // the whole solution, once it is known
   #remark = ""; // on the last stone, while the puzzle is open
   #wrong = 0; // the wrong column
-  #isFirst = true; // nothing has been counted for this puzzle yet
+  #hasFailed = false; // a wrong column was tried
+  #isCounted = false;
   #gain = null; // of the rating, by this puzzle
   #timer = 0; // of the opponent's answer
   #isChosen = false; // whether this tab is
@@ -67,14 +77,15 @@ export class Puzzles {
   /**
    * @param {Game} game
    * @param {HTMLElement} panel to fill
-   * @param {() => void} show redraws the page where the game does not change
-   * @param {() => void} replay plays the moves that follow
+   * @param {object} actions
+   * @param {() => void} actions.show redraws the page where the game does not change
+   * @param {() => void} actions.replay plays the moves that follow
+   * @param {(moves: string, cursor: number) => void} actions.analyse opens a game in the analysis
    */
-  constructor(game, panel, show, replay) {
+  constructor(game, panel, actions) {
     this.#game = game;
     this.#panel = panel;
-    this.#show = show;
-    this.#replay = replay;
+    this.#actions = actions;
     panel.innerHTML = PANEL;
     for (const name of ["tactic", "difficulty"]) {
       $(`puzzle-${name}`).addEventListener("change", ({ target }) => this.#pick({ [name]: target.value }));
@@ -83,7 +94,10 @@ export class Puzzles {
     $("puzzle-show").addEventListener("click", () => this.#giveUp());
     $("puzzle-line").addEventListener("click", () => this.#playLine());
     $("puzzle-next").addEventListener("click", () => this.#next());
-    $("puzzle-copy").addEventListener("click", () => this.#copyLink());
+    $("puzzle-analyse").addEventListener("click", () => actions.analyse(this.#puzzle.moves + this.#line, this.#puzzle.moves.length));
+    $("puzzle-daily").addEventListener("click", () => this.openLink("daily"));
+    $("daily-copy").addEventListener("click", () => this.#copy(this.#daily.result(linkTo("daily")), "The result"));
+    $("puzzle-copy").addEventListener("click", () => this.#copy(linkTo(this.address()), "The link to this puzzle"));
     this.#render();
   }
 
@@ -97,10 +111,11 @@ export class Puzzles {
       this.#state = "failed";
     }
     if (!this.#isChosen) return; // another tab since
-    if (!this.#file) return this.#show();
+    if (!this.#file) return this.#actions.show();
     this.#fit();
     if (this.#wanted || !this.#puzzle) return this.#openLinked();
-    if (this.#isDone) return this.#open(this.#draw());
+    if (this.#isDone && !this.#isDaily) return this.#open(this.#draw());
+    if (this.#isDone) return this.#put(this.#line.slice(this.#attempt.moves.length - this.#puzzle.moves.length), 0);
     if (this.#state === "wrong") this.#enterState("open");
     this.#put("", 0);
   }
@@ -112,8 +127,8 @@ export class Puzzles {
 
   /** The part of the address after the "#". */
   address() {
-    const id = this.#wanted || (this.#puzzle?.id ?? "");
-    return id && `puzzle/${id}`;
+    const id = this.#wanted || (this.#isDaily ? "daily" : this.#puzzle?.id ?? "");
+    return id && (id === "daily" ? id : `puzzle/${id}`);
   }
 
   /** A link to a puzzle has been followed; the tab is chosen already or about to be. */
@@ -132,6 +147,8 @@ export class Puzzles {
       this.#put("", 0);
       return false; // the page says that it is full
     }
+    const isLast = kind === "right" && this.#attempt.isLast(column);
+    if (this.#isDaily) this.#daily.add(kind, isLast);
     if (kind === "slower") this.#remind(column);
     if (kind === "wrong") this.#refute(column);
     if (kind === "right") this.#goOn(column);
@@ -160,19 +177,21 @@ export class Puzzles {
   /** The next puzzle. One that is left unsolved ends the streak. */
   #next() {
     if (!this.#file) return;
-    if (this.#isFirst && !this.#isDone) this.#progress.skip();
+    if (!this.#isDone) this.#progress.endStreak();
     this.#open(this.#draw());
   }
 
   #openLinked() {
     const id = this.#wanted || this.#progress.current;
-    const puzzle = this.#file.puzzles.find((one) => one.id === id);
+    const isDaily = id === "daily";
+    if (isDaily) this.#daily = new Daily(); // midnight may have passed
+    const puzzle = isDaily ? this.#daily.puzzle(this.#file.puzzles) : this.#file.puzzles.find((one) => one.id === id);
     const isUnknown = this.#wanted && !puzzle;
     this.#wanted = "";
-    this.#open(puzzle ?? this.#draw());
+    this.#open(puzzle ?? this.#draw(), isDaily);
     if (!isUnknown) return;
     this.#remark = `There is no puzzle “${id}”. Here is another one: ${text.task(this.#attempt, this.#colour)}.`;
-    this.#show();
+    this.#actions.show();
   }
 
   /** A puzzle of the chosen kind, not rated yet while there is one, with a rating near the person's. */
@@ -208,11 +227,13 @@ export class Puzzles {
     $("puzzle-difficulty").value = this.#progress.difficulty;
   }
 
-  #open(puzzle) {
+  #open(puzzle, isDaily = false) {
     this.#puzzle = puzzle;
+    this.#isDaily = isDaily;
     this.#attempt = new Attempt(puzzle);
     this.#line = this.#attempt.line();
-    this.#isFirst = true;
+    this.#hasFailed = this.#progress.failed === puzzle.id;
+    this.#isCounted = false;
     this.#gain = null;
     this.#progress.keep({ current: puzzle.id });
     this.#enterState("open");
@@ -230,14 +251,15 @@ export class Puzzles {
       this.#enterState("open", `Right! ${this.#colour(1 - this.#attempt.side)} replies ${reply}. Now ${text.goal(this.#attempt)}.`);
     } else {
       this.#line = this.#attempt.moves.slice(this.#puzzle.moves.length);
-      this.#count(true);
+      this.#count(this.#hasFailed ? 0.5 : 1);
       this.#enterState("solved");
     }
     this.#dropBoth(start, `${column + 1}${isLast ? "" : reply}`);
   }
 
   #refute(column) {
-    this.#count(false);
+    this.#hasFailed = true;
+    if (!this.#isCounted) this.#progress.endStreak({ failed: this.#puzzle.id });
     this.#wrong = column;
     this.#enterState("wrong");
     this.#dropBoth(this.#attempt.moves, `${column + 1}${this.#attempt.replyTo(column)}`);
@@ -247,7 +269,7 @@ export class Puzzles {
   #remind(column) {
     this.#enterState("open", text.reminder(this.#attempt, column));
     this.#put("", 0);
-    this.#show();
+    this.#actions.show();
   }
 
   #again() {
@@ -257,7 +279,8 @@ export class Puzzles {
   }
 
   #giveUp() {
-    this.#count(false);
+    this.#count(0);
+    if (this.#isDaily) this.#daily.add("shown", true);
     this.#line = this.#attempt.moves.slice(this.#puzzle.moves.length) + this.#attempt.line();
     this.#enterState("shown");
     this.#put(this.#attempt.line(), 1);
@@ -266,12 +289,12 @@ export class Puzzles {
   #playLine() {
     this.#game.load(this.#puzzle.moves + this.#line);
     this.#game.goTo(this.#puzzle.moves.length);
-    this.#replay();
+    this.#actions.replay();
   }
 
-  #count(isSolved) {
-    if (this.#isFirst) this.#gain = this.#progress.count(this.#puzzle, isSolved);
-    this.#isFirst = false;
+  #count(score) {
+    if (!this.#isCounted) this.#gain = this.#progress.count(this.#puzzle, score);
+    this.#isCounted = true;
   }
 
   #enterState(state, remark = "") {
@@ -336,29 +359,40 @@ export class Puzzles {
     $("puzzle-rating").textContent = `${Math.round(rating.rating)}${rating.deviation > UNSURE ? "?" : ""}${gain}`;
     $("puzzle-streak").textContent = streak;
     $("puzzle-best").textContent = best;
-    $("puzzle-again").hidden = this.#state !== "wrong";
+    const isWrong = this.#state === "wrong";
+    $("puzzle-again").hidden = !isWrong;
+    $("puzzle-analyse").hidden = !isDone;
     $("puzzle-show").hidden = !hasPuzzle || isDone;
     $("puzzle-line").hidden = !isDone || this.#line.length < 2;
-    $("puzzle-next").textContent = isDone || !this.#isFirst ? "Next" : "Skip";
-    for (const id of ["puzzle-next", "puzzle-copy"]) $(id).hidden = !hasPuzzle;
-    if (this.#panel.contains(before) && before.hidden) $("puzzle-next").focus();
+    $("puzzle-next").textContent = isDone ? "Next" : "Skip";
+    $("puzzle-next").hidden = !hasPuzzle || isWrong;
+    $("puzzle-copy").hidden = !hasPuzzle;
+    this.#renderDaily();
+    if (this.#panel.contains(before) && before.hidden) $(isWrong ? "puzzle-again" : "puzzle-next").focus();
+  }
+
+  #renderDaily() {
+    const { tries, inWords, isDone } = this.#daily;
+    $("puzzle-daily").setAttribute("aria-pressed", String(this.#isDaily));
+    $("puzzle-daily").disabled = !this.#file;
+    $("daily-squares").replaceChildren(...tries.map((kind) => Object.assign(document.createElement("i"), { className: kind })));
+    $("daily-squares").hidden = !tries.length;
+    $("daily-squares").setAttribute("aria-label", inWords || "Your tries at the daily puzzle so far");
+    $("daily-copy").hidden = !isDone;
   }
 
   #facts() {
     const { difficulty, rating, tactic } = this.#puzzle;
-    return `${text.DIFFICULTIES[difficulty]}, rated ${rating}${this.#isDone ? ` · ${text.TACTICS[tactic]}` : ""}`;
+    const day = this.#isDaily ? `Puzzle of ${this.#daily.day} · ` : "";
+    return `${day}${text.DIFFICULTIES[difficulty]}, rated ${rating}${this.#isDone ? ` · ${text.TACTICS[tactic]}` : ""}`;
   }
 
-  async #copyLink() {
-    const link = new URL(`#${this.address()}`, location.href).href;
-    try {
-      await navigator.clipboard.writeText(link);
-      $("puzzle-copied").textContent = "The link to this puzzle is copied.";
-    } catch {
-      $("puzzle-copied").textContent = `The link: ${link}`;
-    }
+  async #copy(written, name) {
+    $("puzzle-copied").textContent = await copy(written, name);
   }
 }
+
+const linkTo = (address) => new URL(`#${address}`, location.href).href;
 
 /** The file's puzzles as objects, named by its fields. */
 async function load() {
