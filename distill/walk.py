@@ -7,8 +7,9 @@ In: a player whose move depends on the position alone, such as a network. Out: p
 a record in `--out`, by default `models/walk-best` or `models/walk-all`. `--replies best` also lists the moves that
 give the win away, with the lines that lead there. `--replies all` uses no solver and lists a game for each reply that
 wins for the opponent or draws; `--out` then holds each layer's positions and moves. If that enumeration is complete and
-has no game that is lost or drawn, the player weakly solves the game. Networks run in ONNX Runtime where it is
-installed, in batches of fixed size, so that a move does not depend on the rest of the batch.
+has no game that is lost or drawn, the player weakly solves the game. `--symmetric` halves the time for a network that
+mirrors its moves with the board by design, as `pillar` does. Networks run in ONNX Runtime where it is installed, in
+batches of fixed size, so that a move does not depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class WalkConfig(Settings):
 
     command_line: ClassVar[CommandLine] = CommandLine(
         words="player",
-        flags=("replies", "most_stones", "workers", "out", "restart"),
-        examples=("pillar", "pillar --replies all"),
+        flags=("replies", "most_stones", "symmetric", "workers", "out", "restart"),
+        examples=("pillar", "pillar --replies all --symmetric"),
         page="docs/benchmark.md",
     )
     player: NameOrPath = Field(title="PLAYER")
@@ -54,6 +55,8 @@ class WalkConfig(Settings):
     """the opponent's moves: best ones by the solver, or all legal ones"""
     most_stones: int = Field(CELLS, ge=0, le=CELLS)
     """number of stones at which --replies all stops (0–42)"""
+    symmetric: bool = False
+    """with --replies all, evaluate a board and its mirror image once; for networks such as pillar"""
     workers: int = Field(cores(), ge=1)
     """processes for the player's moves and the solver"""
     out: Path | None = None
@@ -64,8 +67,8 @@ class WalkConfig(Settings):
     @model_validator(mode="after")
     def _check_player(self) -> Self:
         names.check(self.player)
-        if self.replies == "best" and self.most_stones != CELLS:
-            raise ValueError("--most-stones needs --replies all")
+        if self.replies == "best" and (self.symmetric or self.most_stones != CELLS):
+            raise ValueError("--symmetric and --most-stones need --replies all")
         return self
 
 
@@ -82,7 +85,7 @@ def run(config: WalkConfig) -> str:
     if config.replies == "best":
         check_installed()
     # A network that cannot be loaded shows before anything is deleted.
-    choose = walk.chooser(config.player, config.workers)
+    choose = walk.chooser(config.player, config.workers, symmetric=config.symmetric)
     name, networks = config.player, names.evaluated([config.player], fast=True)
     who = {"player": name, "replies": config.replies, "identity": identity(name), "networks": networks}
     best = config.replies == "best"

@@ -26,7 +26,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, UserError, cores, executors, write_atomically
-from distill.game.rules import CELLS, COLUMNS, EMPTY, FULL_BOARD, Position, after_moves, from_keys, legal_mask
+from distill.game.rules import (
+    CELLS,
+    COLUMNS,
+    EMPTY,
+    FULL_BOARD,
+    Position,
+    after_moves,
+    canonicalise,
+    from_keys,
+    legal_mask,
+)
 from distill.players.names import identity, make
 from distill.players.player import Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
@@ -39,6 +49,11 @@ Layer: TypeAlias = dict[str, int]
 
 BATCH = 1024
 """Boards a network evaluates at once; the last batch is padded with the empty board."""
+NEAR = 2e-3
+"""Margin between two moves below which rounding may order them differently in a mirrored board: it moved small
+margins by 2e-5 at most."""
+CHECKED = 64
+"""In one of so many pairs both boards are evaluated, which finds players that are not symmetric."""
 CHUNK = 1 << 16
 """Positions between two writes of a layer's moves: a killed run loses some ten seconds."""
 EXPAND = 1 << 18
@@ -47,18 +62,38 @@ EXPAND = 1 << 18
 # The player's moves ---------------------------------------------------------------------------------------------------
 
 
-def chooser(name: str, workers: int) -> Choose:
+def chooser(name: str, workers: int, *, symmetric: bool = False) -> Choose:
     """The player of that name as a function of positions, spread over processes; the same for any number of them.
 
-    Raises UserError for a player that cannot be loaded.
+    With `symmetric`, a board and its mirror image are evaluated once: the move in one, mirrored, is the move in the
+    other. Both are evaluated where the two best moves are nearly equal (NEAR), and in one of CHECKED pairs, where
+    the function raises UserError if the moves do not mirror each other. Raises UserError for a player that cannot be
+    loaded.
     """
     known = tuple(identity(name))
     _player(name, known)
 
-    def choose(current: Keys, mask: Keys) -> NDArray[np.int64]:
-        keys = current + mask
+    def ask(keys: Keys) -> list[NDArray[Any]]:
+        """Moves (B,) and margins (B,)."""
         tasks = [(name, known, keys[start : start + BATCH]) for start in range(0, len(keys), BATCH)]
-        return np.concatenate(executors.results(executors.shared(workers if len(tasks) > 1 else 1), _moves, tasks))
+        results = executors.results(executors.shared(workers if len(tasks) > 1 else 1), _moves, tasks)
+        return [np.concatenate(parts) for parts in zip(*results, strict=True)]
+
+    def choose(current: Keys, mask: Keys) -> NDArray[np.integer[Any]]:
+        if not symmetric:
+            return ask(current + mask)[0]
+        one_current, one_mask, mirrored = canonicalise(current, mask)
+        keys, of_pair = np.unique(one_current + one_mask, return_inverse=True)
+        moves, margins = (result[of_pair.reshape(-1)] for result in ask(keys))
+        moves[mirrored] = COLUMNS - 1 - moves[mirrored]
+        near = mirrored & (margins < NEAR)
+        again = np.union1d(np.flatnonzero(near), np.flatnonzero(mirrored)[::CHECKED])
+        if len(again):
+            checked, _ = ask((current + mask)[again])
+            if (checked != moves[again])[~near[again]].any():
+                raise UserError(f"{name}: its move in a mirrored board is not the mirrored move; omit --symmetric")
+            moves[again] = checked
+        return moves
 
     return choose
 
@@ -74,10 +109,18 @@ def _player(name: str, known: tuple[str, ...]) -> Player:
     return make(name, fast=True)
 
 
-def _moves(name: str, known: tuple[str, ...], keys: Keys) -> NDArray[np.int64]:
-    """The moves in at most BATCH positions, always evaluated in batches of this size."""
+def _moves(name: str, known: tuple[str, ...], keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The moves in at most BATCH positions, always evaluated in batches of this size, and their margins.
+
+    A margin is log(p1 / p2) of the two most probable moves; 0 for a player without a policy.
+    """
     current, mask = from_keys(np.pad(keys, (0, BATCH - len(keys))))
-    return checked_choices(_player(name, known), current, mask, seeds_for(0, current + mask)).moves[: len(keys)]
+    choices = checked_choices(_player(name, known), current, mask, seeds_for(0, current + mask))
+    if choices.policy is None:
+        return choices.moves[: len(keys)], np.zeros(len(keys))
+    second, first = np.sort(choices.policy, axis=1)[: len(keys), -2:].T
+    with np.errstate(divide="ignore"):  # one legal move
+        return choices.moves[: len(keys)], np.log(first / second)
 
 
 # One move and its replies ---------------------------------------------------------------------------------------------
@@ -234,14 +277,17 @@ class Enumeration:
     def _choose_moves(self, stones: int, keys: Keys) -> None:
         """Let the player choose where the layer's file lacks moves."""
         moves = self.moves(stones, len(keys))
-        chunks = [slice(start, start + CHUNK) for start in range(0, len(keys), CHUNK)]
+        # Boards next to their mirror images, for a player that evaluates one of the two.
+        current, mask, _ = canonicalise(*from_keys(keys))
+        order = np.argsort(current + mask)
+        chunks = [order[start : start + CHUNK] for start in range(0, len(keys), CHUNK)]
         todo = [chunk for chunk in chunks if (moves[chunk] < 0).any()]
-        done = len(keys) - sum(len(keys[chunk]) for chunk in todo)
+        done = len(keys) - sum(map(len, todo))
         with Progress(len(keys), "positions", done) as progress:
             for chunk in todo:
                 moves[chunk] = self.choose(*from_keys(keys[chunk]))
                 moves.flush()  # a killed run keeps it
-                progress.advance(len(keys[chunk]), f"{stones} stones")
+                progress.advance(len(chunk), f"{stones} stones")
 
     def _expand(self, stones: int, keys: Keys) -> Layer:
         """Write the next layer and count what ended in this one."""

@@ -1,11 +1,11 @@
 """The page as a folder of static files: the network runs in the visitor's browser.
 
-In: trained networks. Out: a folder with the page (`web/page/`), a file of each network, `networks.json`, ONNX Runtime
-Web, the licences of what is bundled, and a service worker that lets the page work offline (`web/site/`). `pillar` and
-`pillar-plain` are weights, `NAME.f32`, which the page computes with (`web/page/pillar.js`); others are `NAME.onnx`, and
-the browser loads ONNX Runtime Web with the first of them. It comes from the npm registry the first time, in one pinned
-version, checked against the hash below, and is kept in the user's cache. A network of more than LARGE parameters is in
-8 bits, and a browser fetches it when it is first chosen.
+In: trained networks. Out: a folder with the page (`web/page/`), a file of each network, `networks.json`, the licences
+of what is bundled, and a service worker that lets the page work offline (`web/site/`). `pillar` and `pillar-plain` are
+weights, `NAME.f32`, which the page computes with (`web/page/pillar.js`); others are `NAME.onnx`, and only with one of
+them the folder has ONNX Runtime Web. It comes from the npm registry the first time, in one pinned version, checked
+against the hash below, and is kept in the user's cache. A network of more than LARGE parameters is in 8 bits, and a
+browser fetches it when it is first chosen.
 """
 
 from __future__ import annotations
@@ -71,8 +71,9 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
     formats.check_installed("onnx")
     files = _by_name(models)
     publish.require_ours(out)
-    runtime = runtime_archive()
     cores = {name: saved.load_core(file) for name, file in files.items()}
+    facts = {name: formats.facts(core, files[name]) for name, core in cores.items()}
+    runtime = None if all(map(_is_computed_by_the_page, facts.values())) else runtime_archive()
     with swapped(out, publish.exported_names) as new:
         for file in (*PAGE.iterdir(), *SITE.iterdir()):
             if file.name not in SERVER_ONLY:
@@ -81,16 +82,17 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
         for before, after in CHANGES.items():
             index = index.replace(before, after)
         (new / "index.html").write_bytes(index.encode())
-        networks = [_add_network(name, files[name], core, new) for name, core in cores.items()]
+        networks = [_add_network(name, core, new, facts[name]) for name, core in cores.items()]
         catalogue = {
             "networks": networks,
             "elo": dict(elo),
-            "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
+            "versions": provenance.versions("keras", "tensorflow") | ({RUNTIME: VERSION} if runtime else {}),
             "commit": provenance.commit(),
         }
         write_json(new / publish.CATALOGUE, catalogue)
-        _add_runtime(new / "ort", runtime)
-        _add_licences(new / "licences")
+        if runtime:
+            _add_runtime(new / "ort", runtime)
+        _add_licences(new / "licences", has_runtime=runtime is not None)
         _list_files(new, later=[network["file"] for network in networks if network["parameters"] > LARGE])
         (new / publish.SUMS).write_bytes(publish.sums(new).encode())
 
@@ -106,11 +108,14 @@ def _by_name(models: Sequence[str | Path]) -> dict[str, Path]:
     return files
 
 
-def _add_network(name: str, file: Path, core: keras.Model, folder: Path) -> dict[str, Any]:
+def _is_computed_by_the_page(facts: Mapping[str, Any]) -> bool:
+    return facts["arch"] in PILLARS and facts["value_head"]
+
+
+def _add_network(name: str, core: keras.Model, folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Write the network's file; returns what the page needs to know about it."""
-    facts = formats.facts(core, file)
     kept = {key: facts[key] for key in ("arch", "parameters", "value_head", "network_sha256")}
-    if facts["arch"] in PILLARS and facts["value_head"]:
+    if _is_computed_by_the_page(facts):
         (folder / f"{name}.f32").write_bytes(weights(core))
         return {"name": name, "file": f"{name}.f32", **kept}
     written_as = "onnx-int8" if facts["parameters"] > LARGE else "onnx"
@@ -177,12 +182,13 @@ def _integrity(content: bytes) -> str:
     return base64.b64encode(hashlib.sha512(content).digest()).decode()
 
 
-def _add_licences(folder: Path) -> None:
+def _add_licences(folder: Path, has_runtime: bool) -> None:
     """This project's licence, and that of ONNX Runtime with the notices of what is compiled into it."""
     folder.mkdir()
-    import onnxruntime
-
-    package = Path(onnxruntime.__file__).parent
-    for source, name in (("LICENSE", "onnxruntime-web.txt"), ("ThirdPartyNotices.txt", "onnxruntime-web-notices.txt")):
-        shutil.copyfile(package / source, folder / name)
     shutil.copyfile(provenance.licence(), folder / "distill.txt")
+    if has_runtime:
+        import onnxruntime
+
+        package = Path(onnxruntime.__file__).parent
+        for source, name in (("LICENSE", ""), ("ThirdPartyNotices.txt", "-notices")):
+            shutil.copyfile(package / source, folder / f"{RUNTIME}{name}.txt")

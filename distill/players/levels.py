@@ -14,14 +14,16 @@ The rule is deterministic, and `web/page/levels.js` has the same in JavaScript:
    the proportions of step 2 stay.
 
               policy  a win in one  blocks a threat        sees a trap          other errors
+    starter   none    never missed  10 %, a diagonal none  never                all its moves ignore the board
     beginner  pillar  never missed  70 %, a diagonal 40 %  never                80 % of its moves ignore the board
     casual    pillar  never missed  always, diagonal 85 %  never                35 % of its moves ignore the board
+    regular   pillar  never missed  always                 seven times in ten   20 % of its moves ignore the board
     club      pillar  never missed  always                 as the network does  by its temperature, 1.7
     expert    pillar  never missed  always                 as the network does  as the network does; deterministic
     perfect   solver  never missed  always                 always               never
 
 Without the solver `perfect` is the network's search of 800 simulations, deterministic. Where a trap is on the board,
-all moves of the two lowest levels ignore it, except wins and blocks. The levels' Elo is that of `docs/benchmark.csv`,
+all moves of the three lowest levels ignore it, except wins and blocks. The levels' Elo is that of `docs/benchmark.csv`,
 which `python -m experiments.players` writes.
 """
 
@@ -67,8 +69,10 @@ class Level:
 
 
 LEVELS: Mapping[str, Level] = {
+    "starter": Level(blindness=1.0, trap_blindness=1.0, block_straight=0.1, block_diagonal=0.0),
     "beginner": Level(blindness=0.8, trap_blindness=1.0, block_straight=0.7, block_diagonal=0.4),
     "casual": Level(blindness=0.35, trap_blindness=1.0, block_diagonal=0.85),
+    "regular": Level(blindness=0.2, trap_blindness=0.3),
     "club": Level(temperature=1.7),
     "expert": Level(temperature=0.0),
     "perfect": Level(player="solver"),

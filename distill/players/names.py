@@ -6,7 +6,8 @@
     mcts-solver:N          the same, with proven wins and losses backed up
     teacher:N              the labels' search: three votes of N simulations with root noise
     solver                 at random among the moves with the best exact score
-    club                   a named level: beginner, casual, club, expert or perfect (`players/levels.py`)
+    club                   a named level: starter, beginner, casual, regular, club, expert or perfect
+                           (`players/levels.py`)
     NETWORK[@policy]       a trained network: the column with the highest probability, one forward pass
     NETWORK@sample         the network's column drawn by its probabilities, as REINFORCE trains it
     NETWORK@puct:N         a search of N simulations guided by the network (`mcts/puct.py`), without noise
@@ -41,8 +42,9 @@ from distill.players.player import Player, RandomPlayer, as_player, checked_choi
 from distill.players.solver import SolverPlayer
 
 NAMES = (
-    "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, a network's "
-    "name or folder (optionally @policy, @sample, @puct:N or @gumbel:N), openspiel:mcts(N), your own module:object"
+    "starter, beginner, casual, regular, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, "
+    "teacher:N, a network's name or folder (optionally @policy, @sample, @puct:N or @gumbel:N), openspiel:mcts(N), "
+    "your own module:object"
 )
 SIMPLE = ("random", "punisher", "solver")
 LEVELS = tuple(levels.LEVELS)

@@ -89,12 +89,14 @@ class Opponents:
         others = [card for card in CARDS if card.kind != "level" and (self.has_solver or card.kind != "solver")]
         cards = self._levels() if levels.NETWORK in facts else []
         cards += [Card(name=n, kind="custom", title=n.partition(":")[2], note=f"your own, {n}") for n in self.custom]
+        last = [name.rpartition("/")[2] for name in facts]
+        titles = {name: short if last.count(short) == 1 else name for name, short in zip(facts, last, strict=True)}
         for name, known in facts.items():
             note = f"{known['arch']}, {known['parameters']:,} parameters" if known else "a network without search"
-            cards.append(Card(name=name, kind="network", title=name, note=note))
+            cards.append(Card(name=name, kind="network", title=titles[name], note=note))
         for name in (name for name, known in facts.items() if known.get("value_head")):  # which a search needs
             note = f"N from 1 to {MOST_GUIDED:,}"
-            cards.append(Card(name=f"{name}@puct:N", kind="guided", title=f"{name} with search", note=note))
+            cards.append(Card(name=f"{name}@puct:N", kind="guided", title=f"{titles[name]} with search", note=note))
         notices = [SOLVER_NOTICE] if self.has_solver else []
         return Catalogue(players=cards + others, max_simulations=self.max_simulations, notices=notices)
 

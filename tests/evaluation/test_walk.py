@@ -119,6 +119,32 @@ def test_a_killed_enumeration_resumes_to_the_same_files(tree, tmp_path, monkeypa
     assert {name: whole[name] for name in state(tmp_path)} == state(tmp_path)
 
 
+def test_boards_and_their_mirror_images_are_evaluated_once(tmp_path, monkeypatch, capsys):
+    evaluated = 0
+
+    def counted(name: str, known: tuple[str, ...], keys: walk.Keys) -> tuple[np.ndarray, np.ndarray]:
+        nonlocal evaluated
+        evaluated += len(keys)
+        return moves(name, known, keys)
+
+    moves = walk._moves
+    monkeypatch.setattr(walk, "_moves", counted)
+    flags = ["pillar", "--replies", "all", "--most-stones", "12", "--workers", "1"]
+    assert command.main([*flags, "--out", str(tmp_path / "each")]) == 0
+    without = evaluated
+    assert command.main([*flags, "--symmetric", "--out", str(tmp_path / "once")]) == 0
+    assert evaluated - without < 0.55 * without
+    layers = {name: content for name, content in state(tmp_path / "each").items() if name.endswith(".npy")}
+    assert len(layers) == 15
+    assert {name: state(tmp_path / "once")[name] for name in layers} == layers
+    for player in ("cnn", "random"):  # both with other moves in mirrored boards; the second has no policy
+        code = command.main([player, *flags[1:], "--symmetric", "--out", str(tmp_path / player)])
+        error = capsys.readouterr().err
+        assert (code, "omit --symmetric" in error) == ((1, True) if player == "cnn" else (0, False))
+    assert command.main(["pillar", "--symmetric"]) == 2
+    assert "need --replies all" in capsys.readouterr().err
+
+
 def test_best_replies_are_those_of_plain_recursion():
     """Each of the player's positions once; a move that gives the win away ends its line."""
     assert max(solver.scores(START)) > 0

@@ -2,6 +2,7 @@
 
 - the browser's outputs, searches and moves are Python's; what cannot be loaded or is not there is named;
 - nothing is asked of any other host, from a folder below the host's root; licences are there;
+- a site with `pillar` alone has no ONNX Runtime; how much of the weights has come is shown;
 - an older page is replaced, what else lies in its folder stays, and a folder of anything else is refused;
 - ONNX Runtime Web is fetched once, and refused where its hash is not the published one.
 """
@@ -112,13 +113,31 @@ def test_a_network_that_cannot_be_loaded_and_a_player_whom_the_page_does_not_hav
             assert page.evaluate(script, word) == f"There is no player “{word}” here."
 
 
+def test_a_site_with_pillar_alone_has_no_onnx_runtime(tmp_path, monkeypatch):
+    monkeypatch.setattr(static_page, "runtime_archive", Mock(side_effect=AssertionError("nothing to fetch")))
+    static_page.write_static_page([REFERENCE / "pillar"], tmp_path / "site")
+    files = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
+    assert not any("ort" in path.name or "onnx" in path.name for path in files)
+    assert sum(path.stat().st_size for path in files) < 2_200_000
+
+
+def test_the_share_of_the_weights_that_has_come_is_shown(browser, address):
+    with pages.open_page(browser, address) as page:
+        page.route("**/pillar.f32", lambda route: None)  # it never comes
+        pages.visit(page)
+        page.select_option("#player-1", FIRST)
+        pages.column(page, 4).click()
+        page.evaluate("dispatchEvent(new CustomEvent('progress', { detail: 0.4 }))")
+        pages.status_says(page, "Loading the network: 40 %")
+
+
 def test_a_game_is_played_and_reviewed_without_a_server(page):
     page.check("#more-players")
     page.select_option("#player-1", FIRST)
     page.evaluate("location.hash = ''")
     moves = pages.play_at_random(page, lambda number: pages.column(page, number).click(), seed=1)
     assert len(moves) >= 7
-    assert "wins" in page.inner_text("#status") or "draw" in page.inner_text("#status")
+    assert re.match("You won|You lost|Draw", page.inner_text("#status"))
     page.select_option("#player-1", "person")
     page.evaluate("location.hash = '4455'")
     pages.wait_for_stones(page, 4)

@@ -100,7 +100,7 @@ def test_a_blunder_is_found_and_what_was_better_is_shown(page, solver):
     for ply, text in enumerate(line):
         scores = solver.scores(rules.from_moves(game[:12] + line[:ply]))
         assert scores[int(text) - 1] == max(scores)
-    assert page.inner_text("#status") == f"Red played column {game[12]}?? Column {line[0]} was better."
+    assert page.inner_text("#status") == f"Red played column {game[12]}, a blunder: column {line[0]} was better."
     assert f"Move 13: Red plays column {game[12]}, a blunder: Yellow wins in" in page.inner_text("#analysis-detail")
     assert f"Column {line[0]} is better: Red wins in" in page.inner_text("#analysis-detail")
     marked = "[...document.querySelectorAll('#board .columns button')].findIndex((one) => one.matches('.better'))"

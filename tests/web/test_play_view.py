@@ -1,6 +1,7 @@
 """The tab "Play" as a person meets it, in headless Chromium against `python -m distill.serve`. Properties:
 
 - opponent and colour are chosen; a won, lost, drawn and resigned game ends with its title and a score, counted once;
+- a result has one line of story, which opens the review at that move, and leads to an easier or a stronger level;
 - hint, take back, resignation, new game and the browser's Back do what they say, and leave nothing "thinking";
 - without the players or one of its files the page says so;
 - keys, sound and dragging work, and another tab's opponent stays in that tab.
@@ -37,7 +38,7 @@ def press(page, columns: str) -> None:
 def win(page) -> None:
     reply_with(page, 1, 2, 3)
     press(page, "4444")
-    pages.status_says(page, "You win! Four in a row.")
+    pages.status_says(page, "You won in 7 moves. Four in a row.")
 
 
 def test_an_opponent_and_a_colour_are_chosen_and_an_engine_that_is_first_waits_for_the_start(page):
@@ -66,8 +67,8 @@ def test_chance_draws_the_colours(page):
 
 def test_a_won_game_ends_with_the_score_a_rematch_and_a_review(page):
     win(page)
-    assert page.inner_text("#end-title") == "You win!"
-    assert page.inner_text("#end-score") == "Your score against Club: 1 won, 0 drawn, 0 lost."
+    assert page.inner_text("#end-title") == "You won in 7 moves"
+    assert page.inner_text("#end-score") == "Your score against Casual: 1 won, 0 drawn, 0 lost."
     page.get_by_role("button", name="Take back").click()
     press(page, "4")
     assert "1 won, 0 drawn" in page.inner_text("#end-score"), "a game counts once"
@@ -81,7 +82,7 @@ def test_a_won_game_ends_with_the_score_a_rematch_and_a_review(page):
     page.get_by_role("tab", name="Play").click()
     reply_with(page, 4)
     page.get_by_role("button", name="Rematch").click()
-    pages.status_says(page, "Club played column 4. Your turn (Yellow)")
+    pages.status_says(page, "Casual played column 4. Your turn (Yellow)")
     pages.visit(page)
     assert "Your score: 1 won, 0 drawn, 0 lost." in page.inner_text("#players-note")
 
@@ -89,8 +90,8 @@ def test_a_won_game_ends_with_the_score_a_rematch_and_a_review(page):
 def test_a_lost_and_a_drawn_game_are_told_of(page, server):
     reply_with(page, 4, 4, 4, 4)
     press(page, "1223")
-    pages.status_says(page, "Club wins. Four in a row.")
-    assert page.inner_text("#end-title") == "Club wins"
+    pages.status_says(page, "You lost. Casual has four in a row.")
+    assert page.inner_text("#end-title") == "You lost"
     assert "0 won, 0 drawn, 1 lost" in page.inner_text("#end-score")
     page.get_by_role("button", name="New game").click()
     reply_with(page, *map(int, DRAW[1::2]))
@@ -99,12 +100,36 @@ def test_a_lost_and_a_drawn_game_are_told_of(page, server):
     assert "0 won, 1 drawn, 1 lost" in page.inner_text("#end-score")
 
 
+def test_a_result_has_one_line_of_story_and_leads_to_the_next_level(page):
+    pages.status_says(page, "You are Red against Casual: drop a stone")
+    reply_with(page, 4, 4, 4, 4)
+    press(page, "1223")
+    pages.status_says(page, "You lost. Casual has four in a row.")
+    assert page.get_attribute("#end", "data-kind") == "loss"
+    assert page.locator(".sweep").count() == 1
+    pages.wait_for(page, "!document.getElementById('end-story').hidden")
+    assert re.match(r"(You could have won on|The game turned on) move \d\. See it", page.inner_text("#end-story"))
+    number = int(re.search(r"\d", page.inner_text("#end-story"))[0])
+    page.get_by_role("button", name="See it").click()
+    pages.wait_for(page, "!document.getElementById('analysis-result').hidden")
+    assert pages.stones(page) == number - 1
+    assert "Your accuracy" in page.inner_text("#analysis-result")
+    page.click("#tab-play")
+    reply_with(page, 1, 2, 3)
+    page.get_by_role("button", name="Play Beginner").click()
+    press(page, "4444")
+    pages.status_says(page, "You won in 7 moves. Four in a row.")
+    assert page.get_attribute("#end", "data-kind") == "win"
+    page.get_by_role("button", name="Play Casual").click()
+    assert page.inner_text("#seats").split("\n")[3].startswith("Casual")
+
+
 def test_a_resignation_counts_and_can_be_taken_back(page):
     reply_with(page, 1)
     press(page, "4")
     pages.wait_for_turn(page)
     page.get_by_role("button", name="Resign").click()
-    pages.status_says(page, "Club wins. You resigned.")
+    pages.status_says(page, "You lost. You resigned.")
     assert "0 won, 0 drawn, 1 lost" in page.inner_text("#end-score")
     pages.column(page, 4).click(force=True)
     assert pages.stones(page) == 2
@@ -116,7 +141,7 @@ def test_a_resignation_counts_and_can_be_taken_back(page):
     page.press("#game-text", "Enter")
     for _ in range(2):
         page.get_by_role("button", name="Resign").click()
-        pages.status_says(page, "Club wins. You resigned.")
+        pages.status_says(page, "You lost. You resigned.")
         assert page.evaluate("localStorage['distill-scores']") == scores, "a loaded game does not count"
         page.get_by_role("button", name="Take back").click()
 
@@ -144,7 +169,7 @@ def test_a_new_game_can_be_undone_by_button_and_by_back(page):
     page.get_by_role("button", name="Back to the last game").click()
     pages.wait_for(page, "location.hash === '#4142'")
     pages.wait_for_stones(page, 4)
-    assert "Club" in page.inner_text("#seats")
+    assert "Casual" in page.inner_text("#seats")
     pages.status_says(page, "Your turn (Red)")
     page.get_by_role("button", name="New game").click()
     assert pages.stones(page) == 0
@@ -152,23 +177,23 @@ def test_a_new_game_can_be_undone_by_button_and_by_back(page):
     pages.wait_for_stones(page, 4)
     pages.visit(page)
     pages.wait_for_stones(page, 4)
-    assert "Club" in page.inner_text("#seats")
+    assert "Casual" in page.inner_text("#seats")
 
 
 @pytest.mark.parametrize("what", ["Take back", "New game", "p"])
 def test_a_move_that_is_no_longer_wanted_leaves_nothing_thinking(page, what):
     page.route("**/move", lambda route: None)  # an engine that never answers
     press(page, "4")
-    pages.status_says(page, "Club is thinking…")
+    pages.status_says(page, "Casual is thinking…")
     assert page.get_attribute("#board", "data-state") == "thinking"
     pages.column(page, 4).click(force=True)
-    pages.status_says(page, "Wait for Club’s move.")
+    pages.status_says(page, "Wait for Casual’s move.")
     if len(what) == 1:
         page.keyboard.press(what)
-        pages.status_says(page, "Paused: Club is to move")
+        pages.status_says(page, "Paused: Casual is to move")
     else:
         page.get_by_role("button", name=what).click()
-        pages.status_says(page, "Your turn (Red)")
+        pages.status_says(page, "Your turn (Red)" if what == "Take back" else "You are Red against Casual")
     assert page.get_attribute("#board", "data-state") == "open"
 
 

@@ -22,10 +22,11 @@ FULL_LEFT = "1111112"
 
 def check_end(page, moves: str) -> None:
     position = rules.from_moves(moves)
-    winner = ("small wins" if position.ply % 2 == 0 else "You win!") if rules.is_won(position) else None
-    pages.status_says(page, winner or "Draw")
+    is_won = rules.is_won(position)
+    ending = "You lost" if position.ply % 2 == 0 else f"You won in {position.ply} moves"
+    pages.status_says(page, ending if is_won else "Draw")
     assert pages.stones(page) == position.ply
-    assert (page.locator(".won-ring").count() >= 4) == (winner is not None)
+    assert (page.locator(".won-ring").count() >= 4) == is_won
 
 
 def test_a_whole_game_by_clicks_against_a_network(page):
@@ -51,7 +52,7 @@ def test_a_whole_game_by_keyboard_alone(page):
 
     check_end(page, pages.play_at_random(page, press, seed=5))
     page.keyboard.press("n")
-    pages.status_says(page, "Your turn (Red)")
+    pages.status_says(page, "You are Red against small: drop a stone")
     assert pages.moves_of(page) == ""
 
 
@@ -254,7 +255,7 @@ def test_networks_are_offered_with_their_sizes_and_play_with_a_search(page, serv
         option = page.locator(f"#player-1 option[value='reference/{facts['network']}']")
         assert option.get_attribute("title") == f"{facts['arch']}, {facts['parameters']:,} parameters"
     pages.start(page, "414243", first="reference/pillar@puct:50")
-    pages.status_says(page, "reference/pillar with search, 50 simulations wins.")
+    pages.status_says(page, "pillar with search, 50 simulations wins.")
     assert pages.moves_of(page) == "4142434"
     pages.start(page, "44")
     page.click("#tab-analysis")

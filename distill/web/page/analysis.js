@@ -6,7 +6,7 @@
 import { Evaluation, WhatTheyThink } from "./evaluation.js";
 import { drawGame, save } from "./image.js";
 import { addressOfGame } from "./links.js";
-import { capital, outlook, signed } from "./opinions.js";
+import { capital, count, outlook, signed } from "./opinions.js";
 import { usualSearch } from "./players.js";
 import { Retry, pliesOf } from "./retry.js";
 import {
@@ -17,6 +17,7 @@ import { ROWS, replay } from "./rules.js";
 
 const SIMULATIONS = 400; // of the search that checks a game without the solver
 const SIDES = [0, 1];
+const UNFINISHED = 5; // moves drawn on the board of a line that does not end in four in a row
 const DEBOUNCE = 100; // ms on a position before it is evaluated: not every position that one steps over
 
 const BOARD_MARKUP = `
@@ -46,7 +47,8 @@ const MARKUP = `
         <ol id="analysis-line" class="chips" aria-label="Best line from here"></ol>
       </div>
     </div>
-    <ol id="analysis-errors" aria-label="Moves that could have been better"></ol>
+    <ol id="analysis-errors" class="errors" aria-label="Turning points"></ol>
+    <details id="analysis-slips"><summary></summary><ol class="errors" aria-label="Inaccuracies"></ol></details>
     <p id="analysis-none" class="note">No mistakes found.</p>
     <button id="analysis-retry" type="button"></button>
     <ul class="legend"></ul>
@@ -110,6 +112,7 @@ export class Analysis {
    * @param {Game} context.game
    * @param {Opinions} context.opinions
    * @param {Board} context.board
+   * @param {Ghosts} context.ghosts
    * @param {(why?: string) => void} context.refresh redraws the page
    * @param {(moves: string) => void} context.play continues from a position in the tab "Play"
    */
@@ -130,6 +133,16 @@ export class Analysis {
     $("retry-next").addEventListener("click", () => (this.#retry.next(), this.#showRetry(null)));
     $("retry-end").addEventListener("click", () => this.#endRetry());
     $("analysis-back").addEventListener("click", () => this.#showVariation(0));
+  }
+
+  /** Whether there is a player that grades moves. */
+  get canGrade() {
+    return this.#grader !== null;
+  }
+
+  /** The grader's opinions before each move of a finished game; a later analysis has them at once. */
+  grade(moves) {
+    return this.#context.opinions.askGame(this.#grader.player, moves);
   }
 
   /** Take over the players: the solver checks games, or else a network's search. */
@@ -215,7 +228,7 @@ export class Analysis {
     const mark = this.#isOf(game) ? this.#result.marks[game.cursor] : "";
     if (!isError(mark)) return game.moves ? `Move ${game.cursor} of ${game.moves.length}: ${capital(game.colour(position.side))} to move.` : undefined;
     const better = bestColumn(this.#result.opinions[game.cursor]) + 1;
-    return `${capital(game.colour(position.side))} played column ${game.moves[game.cursor]}${SIGNS[mark]} Column ${better} was better.`;
+    return `${capital(game.colour(position.side))} played column ${game.moves[game.cursor]}, ${withArticle(mark)}: column ${better} was better.`;
   }
 
   /** A column is pressed: the game or the variation continues if this is its next move; else a variation begins. */
@@ -357,7 +370,8 @@ export class Analysis {
     for (const side of SIDES) {
       const percent = this.#result.accuracy[side];
       $(`analysis-chip-${side}`).className = `chip ${game.colour(side)}`;
-      $(`analysis-side-${side}`).textContent = `${capital(game.colour(side))}’s accuracy`;
+      const isPerson = game.side === side && game.counted !== "shown";
+      $(`analysis-side-${side}`).textContent = isPerson ? "Your accuracy" : `${capital(game.colour(side))}’s accuracy`;
       $(`analysis-accuracy-${side}`).textContent = percent === null ? "–" : `${percent} %`;
     }
     this.#graph.show(this.#result, game);
@@ -367,11 +381,13 @@ export class Analysis {
 
   #showErrors() {
     const { game } = this.#context;
-    const found = this.#result.marks.flatMap((mark, index) => (isError(mark) ? [index] : []));
-    const items = found.map((index) => {
-      const mark = this.#result.marks[index];
+    const { marks } = this.#result;
+    const errors = marks.flatMap((mark, index) => (isError(mark) ? [index] : []));
+    const button = (index) => {
+      const mark = marks[index];
       const button = document.createElement("button");
       button.type = "button";
+      button.dataset.mark = mark;
       button.append(shape(mark), ` ${index + 1}. ${capital(game.colour(index % 2))} ${game.moves[index]}${SIGNS[mark]}, ${mark}`);
       if (index === game.cursor) button.setAttribute("aria-current", "step");
       button.addEventListener("click", () => {
@@ -379,9 +395,13 @@ export class Analysis {
         this.#context.board.root.scrollIntoView({ block: "nearest" }); // a phone shows one of the two
       });
       return button;
-    });
-    fill($("analysis-errors"), items);
-    $("analysis-none").hidden = items.length > 0;
+    };
+    const slips = errors.filter((index) => marks[index] === "inaccuracy");
+    fill($("analysis-errors"), errors.filter((index) => !slips.includes(index)).map(button));
+    fill($("analysis-slips").lastElementChild, slips.map(button));
+    $("analysis-slips").hidden = slips.length === 0;
+    $("analysis-slips").firstElementChild.textContent = count(slips.length, "inaccuracy", "inaccuracies");
+    $("analysis-none").hidden = errors.length > 0;
     $("analysis-retry").hidden = !pliesOf(this.#result, this.#own).length;
     $("analysis-retry").textContent = this.#own === undefined ? "Retry the mistakes" : "Retry your mistakes";
   }
@@ -418,8 +438,7 @@ export class Analysis {
     const [before, after] = opinion.scores
       ? [opinion.scores[better], opinion.scores[moves[index] - 1]].map((score) => outlook([score], colour, index))
       : [opinion.value, worthOf(opinions, moves, index)].map((value) => `value ${signed(value)}`);
-    const named = `${mark === "inaccuracy" ? "an" : "a"} ${mark}`;
-    return `Move ${index + 1}: ${capital(colour)} plays column ${moves[index]}, ${named}: ${after}. ` +
+    return `Move ${index + 1}: ${capital(colour)} plays column ${moves[index]}, ${withArticle(mark)}: ${after}. ` +
       `Column ${better + 1} is better: ${before}.`;
   }
 
@@ -428,6 +447,7 @@ export class Analysis {
     for (const [index, button] of [...this.#context.board.root.querySelectorAll(".columns button")].entries()) {
       button.classList.toggle("better", index === column);
     }
+    if (column === null) this.#context.ghosts.line("", "", () => "red");
   }
 
   async #findBestLine(from) {
@@ -452,6 +472,8 @@ export class Analysis {
     if (!moves) return; // still on its way
     fill($("analysis-line"), this.#chips(moves, game.cursor, "Show the best line", (count) => this.#startVariation(moves, count, true)));
     $("analysis-line-note").textContent = this.#nameOfLine(replay(from + moves));
+    const ghosts = replay(from + moves).winner === null ? moves.slice(0, UNFINISHED) : moves;
+    if (!this.#variation?.shown) this.#context.ghosts.line(from, ghosts, (side) => game.colour(side));
   }
 
   #nameOfLine(end) {
@@ -590,6 +612,8 @@ export class Analysis {
   }
 }
 
+const withArticle = (mark) => `${mark === "inaccuracy" ? "an" : "a"} ${mark}`;
+
 /** Replace a list's buttons, and keep the focus. */
 function fill(list, buttons) {
   const hadFocus = [...list.querySelectorAll("button")].indexOf(document.activeElement);
@@ -609,6 +633,7 @@ function releaseFocus() {
 
 function legend(mark) {
   const item = document.createElement("li");
+  item.dataset.mark = mark;
   item.append(shape(mark), `${SIGNS[mark]} ${mark}`);
   return item;
 }

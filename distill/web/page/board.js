@@ -7,19 +7,19 @@
 import { tryEffect } from "./effects.js";
 import { CELLS, COLUMNS, ROWS } from "./rules.js";
 
-const SVG = "http://www.w3.org/2000/svg";
+export const SVG = "http://www.w3.org/2000/svg";
 const CELL = 96; // of a board 696 wide
 const EDGE = 12;
 const HOLE = 40;
 const STONE = 43; // a little larger than the hole it is seen through
-const LANE = 76; // above the board, where the next stone hovers
+export const LANE = 76; // above the board, where the next stone hovers
 const CENTRE = 3;
 const SLOP = 12; // px: a pointer that moved farther drags
 const FALL = 150; // ms for the first row; a fall of n rows takes √n times as long
 
 const WIDTH = CELL * COLUMNS + 2 * EDGE;
-const x = (column) => EDGE + CELL * (column + 0.5);
-const y = (row) => EDGE + CELL * (row + 0.5);
+export const x = (column) => EDGE + CELL * (column + 0.5);
+export const y = (row) => EDGE + CELL * (row + 0.5);
 
 export class Board {
   #stones = new Array(CELLS).fill(null); // {element, side}
@@ -130,7 +130,7 @@ export class Board {
   #mark(position, wait) {
     const marks = [];
     if (position.last !== null && !position.line.length) marks.push(ring(position.last, "last-ring"));
-    marks.push(...position.line.map((cell) => ring(cell, "won-ring")));
+    marks.push(...position.line.map((cell) => ring(cell, "won-ring")), ...sweeps(position));
     const drawn = this.#layers.marks.dataset;
     const key = `${position.last}/${position.line.join()}`;
     if (drawn.key === key) return;
@@ -231,6 +231,27 @@ function ring(cell, className) {
   circle.setAttribute("cy", y(Math.floor(cell / COLUMNS)));
   circle.setAttribute("r", className === "won-ring" ? HOLE - 3 : 11);
   return circle;
+}
+
+/** A stroke along every four or more in a row through the last stone. */
+function sweeps({ line, last }) {
+  const [row, column] = [Math.floor(last / COLUMNS), last % COLUMNS];
+  return [[0, 1], [1, 0], [1, 1], [1, -1]].flatMap(([down, right]) => {
+    const isIn = (step) => {
+      const [r, c] = [row + step * down, column + step * right];
+      return r >= 0 && r < ROWS && c >= 0 && c < COLUMNS && line.includes(r * COLUMNS + c);
+    };
+    let [from, to] = [0, 0];
+    while (isIn(from - 1)) from -= 1;
+    while (isIn(to + 1)) to += 1;
+    if (to - from < 3) return [];
+    const stroke = document.createElementNS(SVG, "path");
+    const at = (step) => `${x(column + step * right)} ${y(row + step * down)}`;
+    stroke.setAttribute("class", "sweep");
+    stroke.setAttribute("pathLength", 1);
+    stroke.setAttribute("d", `M${at(from)}L${at(to)}`);
+    return [stroke];
+  });
 }
 
 /** Everything that does not change: plate with holes, what a stone of either colour looks like, and empty layers. */

@@ -3,7 +3,8 @@
  * other networks by ONNX Runtime Web, which is loaded with the first of them.
  *
  * A message is {network, boards} or {network, moves, simulations}, `network` as in `networks.json`, with a port for the
- * one reply, {answer} or {error}; any message through the port ends a search.
+ * one reply, {answer} or {error}; any message through the port ends a search. While weights are on their way, the worker
+ * tells how large a share of them it has: {loaded}.
  */
 
 import { Pillar } from "./pillar.js";
@@ -14,13 +15,27 @@ const LARGEST_CACHE = 50_000; // largest number of cached evaluations
 const BREATH = 40; // ms of a search after which messages are handled
 
 /** A function from boards to their outputs, by name. */
-async function load(file) {
+async function load({ file, parameters }) {
   const address = encodeURIComponent(file);
   if (!file.endsWith(".f32")) return loadOnnx(address);
   const reply = await fetch(address);
   if (!reply.ok) throw new Error(`The server replied ${reply.status}.`);
-  const network = await Pillar.load(await reply.arrayBuffer());
+  const network = await Pillar.load(await received(reply, Float32Array.BYTES_PER_ELEMENT * parameters));
   return (boards) => boards.map((board) => network.evaluate(board));
+}
+
+/** The bytes of a reply, of which there are about so many. */
+async function received(reply, total) {
+  const parts = [];
+  let bytes = 0;
+  for (const reader = reply.body.getReader(); ;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    parts.push(value);
+    bytes += value.length;
+    postMessage({ loaded: Math.min(1, bytes / total) });
+  }
+  return new Blob(parts).arrayBuffer();
 }
 
 async function loadOnnx(address) {
@@ -48,9 +63,9 @@ async function loadOnnx(address) {
 class Network {
   #answers = new Map();
 
-  constructor({ file }) {
+  constructor(card) {
     this.predict = async (boards) => (await this.loaded)(boards);
-    this.loaded = load(file);
+    this.loaded = load(card);
   }
 
   async evaluate(board) {

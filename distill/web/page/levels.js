@@ -7,15 +7,19 @@ import { COLUMNS, FROM_CENTRE, ROWS, cellOf, replay } from "./rules.js";
 
 /** `mode`: empty for the network's policy, else a search. */
 export const LEVELS = {
+  starter: { mode: "", temperature: 1, blindness: 1, trapBlindness: 1, blockStraight: 0.1, blockDiagonal: 0 },
   beginner: { mode: "", temperature: 1, blindness: 0.8, trapBlindness: 1, blockStraight: 0.7, blockDiagonal: 0.4 },
   casual: { mode: "", temperature: 1, blindness: 0.35, trapBlindness: 1, blockStraight: 1, blockDiagonal: 0.85 },
+  regular: { mode: "", temperature: 1, blindness: 0.2, trapBlindness: 0.3, blockStraight: 1, blockDiagonal: 1 },
   club: { mode: "", temperature: 1.7, blindness: 0, trapBlindness: 0, blockStraight: 1, blockDiagonal: 1 },
   expert: { mode: "", temperature: 0, blindness: 0, trapBlindness: 0, blockStraight: 1, blockDiagonal: 1 },
   perfect: { mode: "@puct:800", temperature: 0, blindness: 0, trapBlindness: 0, blockStraight: 1, blockDiagonal: 1 },
 };
 const NOTES = {
+  starter: "Plays anywhere and hardly ever blocks: for children",
   beginner: "Wins when it can, but often forgets to block",
   casual: "Usually blocks, but falls into traps",
+  regular: "Always blocks and sees most traps",
   club: "Sees traps but makes occasional mistakes",
   expert: "Plays the network’s best move, without search",
   perfect: "The network with a search of 800 simulations",

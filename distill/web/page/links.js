@@ -4,6 +4,7 @@
  *   4453          a game, in the analysis
  *   4453/2/17     the same, with a variation that leaves it after 2 moves
  *   openings/44   a position in the opening explorer
+ *   idea          the tour of three positions
  *   puzzle/4bfhy  a puzzle; `daily` is the puzzle of the day
  *   friend/4453   a game with a friend, in which whoever opens the link is to move
  *   room/NAME     a game with a friend in a room of the server
@@ -19,6 +20,7 @@ import { replay } from "./rules.js";
  */
 export function readAddress(address) {
   const [first, second = "", third = ""] = address.split("/");
+  if (first === "idea") return { tab: first };
   if (first === "daily") return { tab: "puzzles", puzzle: first };
   if (first === "puzzle") return { tab: "puzzles", puzzle: second };
   if (first === "room") return { tab: "play", friend: { room: second } };

@@ -12,16 +12,20 @@ import { Linked } from "./linked.js";
 import { readAddress } from "./links.js";
 import { Openings } from "./openings.js";
 import { Opinions, capital } from "./opinions.js";
+import { movesOfQuery } from "./paste.js";
 import { PasteBox } from "./paste_box.js";
 import { PlayPanel, resultInWords } from "./play_panel.js";
 import { Players } from "./players.js";
 import { Puzzles } from "./puzzles.js";
 import { ROWS, replay } from "./rules.js";
+import { Sight } from "./sight.js";
 import * as scores from "./scores.js";
 import { copy, send } from "./sending.js";
 import { ShareBox, headline, nameInHeadline } from "./share_box.js";
 import * as sound from "./sound.js";
+import { storyOf } from "./story.js";
 import { Tabs } from "./tabs.js";
+import { Tour } from "./tour.js";
 
 const PACE = { answer: 350, watch: 700, replay: 600 }; // ms between moves
 const LONGEST_REPLAY = 6000; // ms, of a game that a link opens
@@ -32,20 +36,22 @@ const hasKeyboard = matchMedia("(hover: hover), (pointer: fine)").matches;
 const isStill = matchMedia("(prefers-reduced-motion: reduce)");
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+const game = new Game();
+const board = new Board($("board"), (column) => "ready" in document.documentElement.dataset && drop(column));
+board.show(game.position, { colour: (side) => game.colour(side) }); // before the engine, which may take its time
 const engine = await import(document.documentElement.dataset.engine).catch(({ message }) => ({
   players: () => Promise.reject(new Error(message)), // two people can play without
 }));
-const game = new Game();
 const opinions = new Opinions(engine);
-const board = new Board($("board"), drop);
-const tabs = new Tabs(["play", "analysis", "puzzles", "openings"], changeMode);
+const tabs = new Tabs(["play", "analysis", "puzzles", "openings", "idea"], changeMode);
+const sight = new Sight($("sight"), $("board"), opinions);
 const analysis = new Analysis({
-  game, board, opinions, refresh: (why) => ((problem = ""), show(why), writeLink()), play: playFrom,
+  game, board, opinions, ghosts: sight.ghosts, refresh: (why) => ((problem = ""), show(why), writeLink()), play: playFrom,
 });
 const linked = new Linked($("linked"), () => toggleReplay(), () => (replay(movesShown()).isOver ? tabs.choose("play") : playFrom(movesShown())));
 const shareBox = new ShareBox($("sharing"));
 const pasteBox = new PasteBox($("share"), { load: replaceGame, openPuzzle, follow: (address) => (location.hash = address) });
-const modes = { play: {}, analysis, puzzles: {}, openings: {} }; // see changeMode
+const modes = { play: {}, analysis, puzzles: {}, openings: {}, idea: {} }; // see changeMode
 const friend = new Friend(game, $("by-link"), Boolean(engine.isServed), {
   own: () => ({ moves: (mine ?? game).moves, players: game.players }),
   makePlace, enter: enterFriendsGame, update: updateOwn, refresh: () => show(), send: (url, text) => send({ url, text }, "The link"),
@@ -54,6 +60,7 @@ let mine = null; // the person's own game as it stood, while another tab shows a
 let thinking = null; // AbortController of the requested move
 let problem = ""; // what went wrong last, until the next change
 let replaying = 0; // the timer of a running replay
+let loaded = 1; // share of the network's weights that the browser has
 let players = new Players({ players: [], max_simulations: 0 });
 let panel = null; // of the tab "Play"
 let gameId = newId(); // of the person's own game; another game gets another one
@@ -62,6 +69,7 @@ let undo = null; // the own game that another one replaced: {into: moves, own, p
 let isReading = false; // an address is being read: the browser's history has it already, and no engine moves yet
 const kept = {}; // tab → its game when it was left: {by: moves of the own game then, game, view}
 let hint = { moves: null, column: null };
+let story = null; // of the game that has just ended: {moves, text, ply}
 
 /* ---- what to do ---- */
 
@@ -175,8 +183,10 @@ function usePlayers(catalogue) {
   players = new Players(catalogue);
   panel = new PlayPanel(game, players, () => (show(), remember()));
   analysis.offer(catalogue);
+  sight.offer(catalogue);
   $("notices").textContent = catalogue.notices.join(" ");
   $("api-link").hidden = !engine.isServed;
+  $("sight-button").disabled = !sight.isPossible;
   game.players = [PERSON, players.usual];
 }
 
@@ -229,7 +239,34 @@ function rematch() {
   newGame();
   game.players.reverse();
   wasStarted = true; // as replaceGame says
-  game.start();
+  begin();
+}
+
+/** The same colours against another level. */
+function playLevel(name) {
+  newGame();
+  game.players[1 - game.side] = name;
+  wasStarted = true;
+  begin();
+}
+
+/** Let the chosen game begin, with the board in view. */
+function begin() {
+  panel.start();
+  $("status").scrollIntoView({ block: "nearest" });
+  $("board").scrollIntoView({ block: "nearest" });
+}
+
+/** The line under the result, once the game's moves are graded. */
+async function tellStory() {
+  const { moves, side, resigned } = game;
+  const winner = game.result.winner;
+  if (side === undefined || resigned !== null || !analysis.canGrade) return;
+  const opponent = players.title(game.players[1 - side]);
+  const found = await analysis.grade(moves).catch(() => null);
+  if (!found || game.moves !== moves) return;
+  story = { moves, ...storyOf(moves, found, side, winner, opponent) };
+  show();
 }
 
 /** Undo, from a position to the person's turn before it. */
@@ -241,7 +278,7 @@ function takeBack() {
 }
 
 function togglePause() {
-  if (!game.isStarted) return panel?.start();
+  if (!game.isStarted) return panel && begin();
   const isEnginesTurn = game.players[game.position.side] !== PERSON;
   if (!game.result && (game.isWatched || isEnginesTurn)) game.pause(!game.isPaused);
 }
@@ -325,13 +362,14 @@ function statusLine(position) {
     if (position.isOver) return "A draw: the board is full.";
   } else if (game.result) {
     const { title, reason } = resultInWords(game, players, game.result);
-    return `${title.replace(/[^!]$/, "$&.")} ${reason}`;
+    return `${title}. ${reason}`;
   }
   if (!game.isAtEnd) return `Move ${game.cursor} of ${game.moves.length}`;
   if (tabs.chosen !== "play") return `${lastMove(position)}${colour(position.side)} to move`;
   if (!game.isStarted) return setupLine(position);
   if (game.players[position.side] === PERSON) return `${lastMove(position)}${game.side === undefined ? `${colour(position.side)}’s turn` : `Your turn (${colour(position.side)})`}`;
   if (game.isPaused) return `${lastMove(position)}Paused: ${nameOf(position.side)} is to move`;
+  if (loaded < 1) return `Loading the network: ${Math.floor(100 * loaded)} %`;
   return `${lastMove(position)}${nameOf(position.side)} is thinking…`;
 }
 
@@ -347,7 +385,8 @@ function setupLine({ side }) {
   if (panel?.isDrawing) return "Start the game to draw the colours";
   if (game.isWatched) return `${nameOf(0)} against ${nameOf(1)}`;
   if (game.players[side] !== PERSON) return `Start the game: ${nameOf(side)} moves first`;
-  return game.side === undefined ? `${capital(game.colour(side))}’s turn` : `Your turn (${capital(game.colour(side))})`;
+  const colour = capital(game.colour(side));
+  return game.side === undefined ? `${colour} moves first: drop a stone` : `You are ${colour} against ${nameOf(1 - side)}: drop a stone`;
 }
 
 /** A line for the person, until something changes. */
@@ -358,6 +397,7 @@ function say(line) {
 
 function show(why) {
   const position = replay(movesShown());
+  const colours = [0, 1].map((side) => game.colour(side));
   board.show(position, {
     colour: (side) => game.colour(side),
     isOpen: mayDrop(position),
@@ -366,6 +406,10 @@ function show(why) {
     isAnimated: why === "move" || why === "step",
     hint: hint.moves === movesShown() && tabs.chosen === "play" && !game.result ? hint.column : null,
   });
+  const isPuzzle = tabs.chosen === "puzzles"; // which the network would give away
+  $("sight-button").hidden = isPuzzle || tabs.chosen === "idea";
+  $("sight-button").setAttribute("aria-pressed", String(sight.isOn));
+  sight.show(isPuzzle ? null : movesShown(), colours);
   const status = statusLine(position);
   if ($("status").textContent !== status) $("status").textContent = status;
   $("status").dataset.colour = game.colour(position.winner ?? position.side);
@@ -373,6 +417,10 @@ function show(why) {
   panel?.show({ hasUndo: hasUndo() });
   friend.show();
   linked.show(tabs.chosen === "analysis" ? game : null, movesShown());
+  $("end-story").hidden = story?.moves !== game.moves;
+  $("end-story").firstElementChild.textContent = story?.text ?? "";
+  $("see-story").hidden = (story?.ply ?? null) === null;
+  document.querySelector(".steps").classList.toggle("is-empty", !game.moves);
   const [isFirst, isLast] = modes[tabs.chosen].ends ?? [game.cursor === 0, game.isAtEnd];
   for (const id of ["back", "first"]) $(id).setAttribute("aria-disabled", String(isFirst)); // and keep the focus
   for (const id of ["forward", "last"]) $(id).setAttribute("aria-disabled", String(isLast));
@@ -406,7 +454,8 @@ function showMoves() {
 
 /* ---- sharing ---- */
 
-const addressOf = (name) => (name ? `#${name}` : location.pathname + location.search);
+/** Without the position of a link to this page in the style of other sites, which the part after the "#" replaces. */
+const addressOf = (name) => location.pathname + location.search.replace(/[?&]pos=[^&]*/, "") + (name && `#${name}`);
 
 /** What the address says after its "#": what the tab shows; in "play" the own game. */
 function addressName() {
@@ -440,6 +489,13 @@ function writeLink() {
   tryEffect(() => history.replaceState(state, "", addressOf(name)));
 }
 
+/** Open the review at a move of the game. */
+function seeMove(ply) {
+  tabs.choose("analysis");
+  analysis.start();
+  game.goTo(ply);
+}
+
 function openPuzzle(id) {
   modes.puzzles.openLink(id);
   tabs.choose("puzzles");
@@ -470,7 +526,7 @@ function readLink() {
   const { state } = history;
   let link;
   try {
-    link = readAddress(location.hash.slice(1));
+    link = readAddress(location.hash.slice(1) || movesOfQuery(location.search));
   } catch (error) {
     return say(`The link contains no game. ${error.message}`);
   }
@@ -481,7 +537,7 @@ function readLink() {
   if (tab === "puzzles") openPuzzle(link.puzzle ?? "");
   else tabs.choose(tab);
   if (!state?.own && link.friend) openFriendsLink(link.friend);
-  else if (!state?.own && !["puzzles", "play"].includes(tab)) openLinked(link);
+  else if (!state?.own && !["puzzles", "play", "idea"].includes(tab)) openLinked(link);
   isReading = false;
   writeLink();
   letEngineMove();
@@ -560,19 +616,27 @@ const COMMANDS = {
   End: () => game.goTo(game.moves.length),
   ",": () => game.goTo(game.cursor - 1),
   ".": () => game.goTo(game.cursor + 1),
+  w: () => $("sight-button").hidden || (sight.toggle(), show()),
   "?": () => $("keys").showModal(),
 };
 
 function connectControls() {
   const clicks = {
     switch: "s", flip: "f", pause: "p", first: "Home", back: ",", forward: ".", last: "End", "take-back": "u", new: "n", hint: "h",
-    "keys-button": "?",
+    "keys-button": "?", "sight-button": "w",
   };
   for (const [id, key] of Object.entries(clicks)) $(id).addEventListener("click", () => act(key));
+  addEventListener("progress", ({ detail }) => {
+    loaded = detail;
+    show();
+  });
   addEventListener("busy", () => say("The server is busy; retrying…"));
   $("replay").addEventListener("click", () => toggleReplay());
   $("start-game").addEventListener("click", togglePause);
   $("rematch").addEventListener("click", rematch);
+  $("next-level").addEventListener("click", ({ currentTarget }) => playLevel(currentTarget.value));
+  $("see-story").addEventListener("click", () => seeMove(story.ply));
+  $("about-button").addEventListener("click", () => $("about").showModal());
   $("to-review").addEventListener("click", () => (tabs.choose("analysis"), analysis.start()));
   $("resign").addEventListener("click", () => game.resign(game.side ?? game.position.side));
   $("undo-new").addEventListener("click", undoReplaced);
@@ -628,6 +692,7 @@ game.addEventListener("change", ({ detail: { why } }) => {
   const hasEnded = ["move", "resign"].includes(why) && tabs.chosen === "play" && Boolean(game.result);
   if (hasEnded) countResult();
   if (why === "move" && !mine && friend.isOn && game.players[1 - game.position.side] === PERSON) friend.moved();
+  if (hasEnded) tellStory();
   letEngineMove();
   show(why);
   modes[tabs.chosen].change?.(why);
@@ -652,6 +717,7 @@ async function loadPlayers() {
 
 modes.puzzles = new Puzzles(game, $("panel-puzzles"), { show, replay: () => toggleReplay(), analyse });
 modes.openings = new Openings(game, $("panel-openings"), show, playFrom);
+modes.idea = new Tour(game, sight, show, () => tabs.choose("play"));
 connectControls();
 if (isEmbedded) addWayOut();
 await loadPlayers();

@@ -18,6 +18,7 @@ const inference = [startInference()]; // workers; the others start when a whole 
 let isBroken = false; // whether the first one cannot compute
 let playouts = null; // {worker, unanswered}, from the first search with playouts on
 
+const isOnnx = ({ file }) => file.endsWith(".onnx");
 const loaded = predict([boardOf(replay(""))]); // early; the first request gets the error, if there is one
 loaded.then(() => navigator.serviceWorker?.register("sw.js")).catch(() => {}); // from now on it works offline
 loaded.then(() => networks[0].value_head && ask({ network: networks[0].name, moves: "", simulations: WARM_UP })).catch(() => {});
@@ -39,7 +40,7 @@ export async function players() {
       { name: "random", kind: "simple", title: "Random", note: "Plays any open column at random" },
     ],
     max_simulations: 100_000,
-    notices: ["Everything is computed in this browser: pillar and searches by our own code, other networks by ONNX Runtime Web (MIT licence, see licences/)."],
+    notices: [`Everything is computed in this browser: pillar and searches by our own code${networks.some(isOnnx) ? ", other networks by ONNX Runtime Web (MIT licence, see licences/)" : ""}.`],
   };
 }
 
@@ -114,6 +115,7 @@ function ask({ network: name, ...question }, signal, worker = inference[0]) {
 function startInference() {
   const worker = new Worker(new URL("./inference.js", import.meta.url), { type: "module" });
   worker.unanswered = new Set(); // functions that reject a pending request
+  worker.addEventListener("message", ({ data }) => dispatchEvent(new CustomEvent("progress", { detail: data.loaded })));
   worker.addEventListener("error", () => {
     const place = inference.indexOf(worker);
     if (place > 0) inference.splice(place, 1)[0].terminate();

@@ -55,6 +55,7 @@ export class Openings {
       this.#hasFailed = true;
     }
     if (!this.#isChosen) return;
+    if (!this.#hasFailed && this.#game.position.isOver) this.#game.goTo(this.#lastKnown()); // of a game that is over
     this.#render();
     this.#show();
   }
@@ -172,6 +173,13 @@ export class Openings {
     item.append(button);
     return item;
   }
+}
+
+/** The exact score of each column after these moves; null where the book has no such position. */
+export function scoresIn(book, moves) {
+  const { name, isMirrored } = keyOf(replay(moves));
+  const [scores] = book.positions[name] ?? [];
+  return scores ? (isMirrored ? scores.toReversed() : scores) : null;
 }
 
 /** A position's name in the book, as `key` of `experiments/page/openings.py` gives it. */

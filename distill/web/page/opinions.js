@@ -2,7 +2,7 @@
  * Evaluations of a position by players: requested once each, shown in strips below the board, and put into words.
  */
 
-import { COLUMNS } from "./rules.js";
+import { COLUMNS, replay } from "./rules.js";
 
 const LARGEST_CACHE = 2000; // cached answers, for stepping back and forth
 
@@ -38,8 +38,11 @@ export class Opinions {
     return this.#answers.get(key).promise;
   }
 
-  /** The opinion before each move of a game, and of its last position if that is open: one request for all. */
+  /** The opinion before each move of a game, and of its last position if that is open: one request at most for all. */
   async askGame(player, moves, signal) {
+    const answers = Array.from(moves, (_, ply) => this.known(player, moves.slice(0, ply)));
+    if (!replay(moves).isOver) answers.push(this.known(player, moves));
+    if (answers.every(Boolean)) return answers;
     const found = await this.#engine.opinions(player, moves, signal);
     for (const [ply, value] of found.entries()) {
       this.#keep(`${player}|${moves.slice(0, ply)}`, { value, promise: Promise.resolve(value) });
@@ -175,7 +178,7 @@ function fill(cell, { number, label, height = 0, isBest = false, kind = "" }) {
 
 export const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
-export const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+export const count = (number, noun, plural = `${noun}s`) => `${number} ${number === 1 ? noun : plural}`;
 
 function element(tag, className) {
   const made = document.createElement(tag);

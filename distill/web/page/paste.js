@@ -6,6 +6,7 @@
  *   Moves: 4! 4 5?? 3 {a comment}              with annotations
  *   ddec · D D E C                             columns from a to g
  *   https://…/#4453 · #puzzle/k3x9q · #openings/44   a link to this page
+ *   https://…/?pos=4453                        a link to connect4.gamesolver.org
  *   3340                                       columns from 0 to 6, because of the 0; the person has to confirm it
  *   42 cells of 0, 1 and 2                     Kaggle's board, the top row first; 1 has moved first
  */
@@ -36,6 +37,7 @@ export function read(text) {
   const link = /#((?:openings|friend)\b[/\d]*|room\/[\w-]+|daily|\d*\/\d+\/\d+)\s*$/.exec(text);
   if (puzzle) return { puzzle: puzzle[1] };
   if (link) return { link: link[1] };
+  if (text.includes("://") && movesOfQuery(text)) return { moves: legal(movesOfQuery(text)) };
   if (text.includes("://") && !text.includes("#")) throw new Error("This link has no game after a “#”.");
   const symbols = [...movesOf(board?.[1] ?? text.split("#").at(-1))];
   if (/^[a-z]/i.test(symbols[0])) return { moves: legal(symbols.map((symbol, index) => columnOfLetter(symbol, index)).join("")) };
@@ -46,6 +48,9 @@ export function read(text) {
   if (symbols.includes("7")) throw unreadable("0", zero, "1 to 7");
   return { zeroBased: legal(symbols.map((symbol) => Number(symbol) + 1).join("")) };
 }
+
+/** The moves in a link's query `pos`; empty without it. */
+export const movesOfQuery = (text) => /[?&]pos=([^&#]*)/.exec(text)?.[1] ?? "";
 
 /** The moves of a text, without a label, brackets around them, comments, annotations and move numbers. */
 function movesOf(text) {

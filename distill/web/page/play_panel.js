@@ -3,8 +3,9 @@
  * the result, the score against this opponent, and a rematch.
  */
 
+import { face } from "./faces.js";
 import { PERSON } from "./game.js";
-import { capital } from "./opinions.js";
+import { capital, count } from "./opinions.js";
 import { inWords, scoreAgainst } from "./scores.js";
 
 const FRIEND = { name: PERSON, title: "A friend", note: "Two people share this device" };
@@ -19,8 +20,8 @@ export function resultInWords(game, players, { winner }) {
   if (winner === null) return { title: "Draw", reason: "The board is full." };
   const colour = capital(game.colour(winner));
   const reason = isByResignation ? `${game.side === 1 - winner ? "You" : capital(game.colour(1 - winner))} resigned.` : "Four in a row.";
-  if (person === winner) return { title: "You win!", reason };
-  if (person !== undefined) return { title: `${players.title(game.players[winner])} wins`, reason };
+  if (person === winner) return { title: `You won in ${count(game.moves.length, "move")}`, reason };
+  if (person !== undefined) return { title: "You lost", reason: isByResignation ? reason : `${players.title(game.players[winner])} has four in a row.` };
   return { title: game.isWatched ? `${players.title(game.players[winner])} (${colour}) wins` : `${colour} wins`, reason };
 }
 
@@ -87,11 +88,14 @@ export class PlayPanel {
   #row({ name, title, note }) {
     const label = document.createElement("label");
     label.className = "opponent";
-    label.innerHTML = '<input type="radio" name="opponent"><b></b> <i></i> <span></span>';
-    const [input, ...texts] = label.children;
+    label.innerHTML = `<input type="radio" name="opponent">${face(name)}<b></b>`;
+    const [input, , text] = label.children;
     input.value = name;
     input.checked = name === this.#opponent;
-    for (const [index, text] of [title, this.#players.elo(name), note].entries()) texts[index].textContent = text;
+    input.setAttribute("aria-describedby", "opponent-note");
+    text.textContent = title;
+    label.title = [this.#players.elo(name), note].filter(Boolean).join(": ");
+    label.dataset.note = note;
     return label;
   }
 
@@ -115,6 +119,13 @@ export class PlayPanel {
     this.#game.start();
   }
 
+  /** The level to go on with: one down after a loss, else one up; undefined where there is none. */
+  #nextLevel(kind) {
+    const { levels } = this.#players;
+    const place = levels.findIndex(({ name }) => name === this.#opponent);
+    return place < 0 || kind === "over" ? undefined : levels[place + (kind === "loss" ? -1 : 1)];
+  }
+
   /** Whether the colours are drawn once this game starts. */
   get isDrawing() {
     const { isStarted, side } = this.#game;
@@ -127,13 +138,17 @@ export class PlayPanel {
     const { isStarted, position, result } = game;
     const isSimple = !this.#isAdvanced;
     $("start").hidden = isStarted || !isSimple;
+    $("intro").hidden = isStarted;
     $("seats").hidden = isSimple && !isStarted;
     $("sides").hidden = game.side === undefined;
     for (const side of SIDES) this.#showSeat(side, position);
     for (const input of $("sides").querySelectorAll("input")) {
       input.checked = this.isRandom ? input.value === "random" : input.value === String(game.side);
     }
-    for (const input of $("opponents").querySelectorAll("input")) input.checked = input.value === this.#opponent;
+    for (const input of $("opponents").querySelectorAll("input")) {
+      input.checked = input.value === this.#opponent;
+      if (input.checked) $("opponent-note").textContent = `${input.parentElement.dataset.note}.`;
+    }
     this.#showNote(isSimple, isStarted);
     this.#showButtons({ isSimple, hasUndo, position, result });
     this.#showEnd(result);
@@ -171,10 +186,11 @@ export class PlayPanel {
     $("start-game").textContent = isWatched ? "Watch" : "Start game";
     $("pause").hidden = !isStarted || Boolean(result) || !(isWatched || (isPaused && isEnginesTurn));
     $("pause").textContent = isPaused ? "Resume" : "Pause";
-    for (const id of ["hint", "take-back"]) $(id).hidden = !isStarted;
-    $("hint").hidden ||= Boolean(result) || isWatched || !this.#players.adviser;
-    $("hint").disabled = isEnginesTurn;
-    $("resign").hidden = !isStarted || Boolean(result) || isWatched || !game.isAtEnd || !game.moves;
+    for (const id of ["hint", "take-back", "resign"]) $(id).hidden = !isStarted; // none moves another by appearing
+    $("hint").hidden ||= isWatched || !this.#players.adviser;
+    $("hint").disabled = isEnginesTurn || Boolean(result);
+    $("resign").hidden ||= isWatched;
+    $("resign").disabled = Boolean(result) || !game.isAtEnd || !game.moves;
     $("take-back").setAttribute("aria-disabled", String(game.cursor === 0 && game.resigned === null)); // and keep the focus
     $("new").hidden = !isStarted;
     $("undo-new").hidden = !hasUndo;
@@ -189,6 +205,8 @@ export class PlayPanel {
       if (hadFocus) $("hint").focus();
       return;
     }
+    const kind = result.winner === null ? "draw" : game.side === undefined ? "over" : result.winner === game.side ? "win" : "loss";
+    $("end").dataset.kind = game.counted === "shown" ? "over" : kind;
     const { title, reason } = resultInWords(game, this.#players, result);
     $("end-title").textContent = title;
     $("end-reason").textContent = reason;
@@ -197,6 +215,10 @@ export class PlayPanel {
     $("end-score").textContent = score && `Your score against ${opponent}: ${score}.`;
     $("end-score").hidden = !score;
     $("rematch").hidden = game.isWatched;
+    const next = this.#nextLevel(kind);
+    $("next-level").hidden = !next;
+    if (next) $("next-level").textContent = `Play ${next.title}`;
+    $("next-level").value = next?.name ?? "";
   }
 }
 

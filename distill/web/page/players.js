@@ -61,7 +61,7 @@ export class Players {
   /** The opponent of a first visit. */
   get usual() {
     const named = (cards, end) => cards.find(({ name }) => name.endsWith(end));
-    const found = named(this.levels, "club") ?? named(this.networks, "pillar") ?? this.networks[0] ?? this.searches[1] ?? this.searches[0];
+    const found = named(this.levels, "casual") ?? named(this.networks, "pillar") ?? this.networks[0] ?? this.searches[1] ?? this.searches[0];
     return found?.name ?? PERSON;
   }
 
