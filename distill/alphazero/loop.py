@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from distill import networks
 from distill.alphazero import games, grades, iterations, run_files, workers
 from distill.alphazero.iterations import End, Iteration
@@ -102,8 +104,10 @@ def run(
                 run_files.verified_games(out, earlier["iteration"])
     networks.start_backend(aloud=True)
     from distill.networks import saved
-    from distill.training import continual, step
+    from distill.training import continual, history, step, tensorboard
 
+    if config.log == "tensorboard":
+        tensorboard.writer()  # an error where it is missing
     boards, begins = grades.boards(config.arena.eval_boards), folder.starts or not run_files.has_begun(out)
     initial = step.initial_network(config.arch, config.init, True, config.seed) if begins else None
     folder.begin()  # everything has been checked
@@ -124,12 +128,15 @@ def run(
         out=out, config=config, count=count, repeated=repeated, workers=pool, learner=learner, network=network,
         grade=grade, now=now, finished=finished,
     )  # fmt: skip
+    log = tensorboard.TensorBoard(out, "iteration") if config.log == "tensorboard" else None
     began = now()  # what came before is no part of the minutes
     while loop.number <= count:
         finished.append(iterate(loop, began))
         began = now()
         say(line(finished[-1], count))
         run_files.publish(folder, finished, count)
+        if log:
+            log.on_epoch_end(len(finished), pd.read_csv(out / history.CSV).iloc[-1].to_dict())
     return result(out, finished)
 
 

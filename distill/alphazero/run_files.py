@@ -25,13 +25,14 @@ METRICS, BEST, CANDIDATE, INITIAL = "metrics.json", "best.keras", "candidate.ker
 GAMES, CHECKPOINT = "games", "checkpoint.npz"
 KIND = "self-play run"
 """The kind of folder, in its record."""
-FILES = ("iterations", BEST, INITIAL, "history.csv", "curves.png")
+FILES = ("iterations", BEST, INITIAL, "history.csv", "curves.png", "tensorboard")
 """What --restart deletes."""
 FREE = (
     "init",
     "out",
     "restart",
     "games_only",
+    "log",
     "schedule.iterations",
     "schedule.replay",
     "machine.workers",

@@ -115,7 +115,7 @@ class SelfPlayConfig(SelfPlaySettings):
 
     command_line: ClassVar[CommandLine] = CommandLine(
         flags=(
-            *("arch", "init", "out", "restart", "seed", "games_only"),
+            *("arch", "init", "out", "restart", "seed", "games_only", "log"),
             *("schedule.games", "schedule.iterations", "schedule.minutes", "schedule.replay"),
             *("search.simulations", "learning.lr", "arena.gate", "machine.workers", "machine.cluster"),
         ),
@@ -134,6 +134,8 @@ class SelfPlayConfig(SelfPlaySettings):
     """delete the run in the folder and start from scratch"""
     games_only: bool = False
     """only play games with the network of --init"""
+    log: Literal["none", "tensorboard"] = "none"
+    """also write the history for TensorBoard, into the folder tensorboard of the run"""
     learning: LearningSettings = LearningSettings()
     replay: ReplaySettings = ReplaySettings()
     arena: ArenaSettings = ArenaSettings()

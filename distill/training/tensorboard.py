@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,15 @@ def writer() -> Any:
 
 
 class TensorBoard(keras.callbacks.Callback):
-    """Writes each column of the history as a scalar, by the number of steps.
+    """Writes each column of the history as a scalar, by the column `over`.
 
     Event files of an earlier start are replaced by one with the rows of `history.csv`, so a resumed run has every
     evaluation once, and a restarted run none of the old ones.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, over: str = "step") -> None:
         super().__init__()
+        self.over = over
         for old in (folder / FOLDER).glob("events.out.tfevents.*"):
             old.unlink()
         self.events = writer()(str(folder / FOLDER))
@@ -44,8 +46,8 @@ class TensorBoard(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[Any, Any]) -> None:
         for name, value in logs.items():
-            if name != "step":
-                self.events.add_scalar(name, value, int(logs["step"]))
+            if name != self.over and not math.isnan(value):
+                self.events.add_scalar(name, value, int(logs[self.over]))
         self.events.flush()
 
     def on_train_end(self, logs: Any = None) -> None:

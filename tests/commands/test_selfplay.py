@@ -17,6 +17,7 @@ import pytest
 from helpers import change_record, shard_hashes, state
 from network_helpers import same
 from selfplay_helpers import games_of, metrics_of, read, tiny
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from distill import networks, selfplay
 from distill.alphazero import grades, run_files, workers
@@ -54,8 +55,11 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(tmp_path, small_netwo
     assert "finished before, nothing to do" in capsys.readouterr().out
     assert selfplay.main([*command, "1", "--lr", "0.5"]) == 1
     assert "lr 0.001 there, 0.5 here" in capsys.readouterr().err
-    assert selfplay.main([*command, "2"]) == 0
+    assert selfplay.main([*command, "2", "--log", "tensorboard"]) == 0
     both = metrics_of(out)
+    events = EventAccumulator(str(out / "tensorboard")).Reload()
+    losses = [event.tensor_proto.float_val[0] for event in events.Tensors("policy_loss")]
+    assert losses == pytest.approx([each["policy_loss"] for each in both])
     assert both[:1] == first
     assert [each["iteration"] for each in both] == [1, 2]
     shutil.copytree(out, tmp_path / "kept", ignore=shutil.ignore_patterns("iterations"))
