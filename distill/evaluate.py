@@ -83,9 +83,7 @@ FILES = ("report.md", "by_set.png")
 
 PRESETS: cli.Presets = {
     "smoke": cli.smoke(
-        players=(str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"),
-        boards=20,
-        out=cli.SMOKE_MODELS / "evaluation",
+        players=(str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"), boards=20, out=cli.SMOKE_MODELS / "evaluation"
     )
 }
 
@@ -101,14 +99,10 @@ def _is_data(name: str) -> bool:
 def run(config: EvaluateConfig) -> str:
     """Grade players, print the tables, replace the report; the last line says where it is."""
     metrics: dict[str, Any] = {}
-    page, settings = ["# How good every move is"], as_json(config)
+    page, settings, out = ["# How good every move is"], as_json(config), config.out
     of_games = [Path(name) for name in config.players if _is_data(name)]
-    with (
-        run_folder.opened(
-            config.out, "evaluation", settings, settings=settings, files=FILES, restart=True, wait=True
-        ) as record,
-        shards.workers_of(None, 1, config.cluster) if config.cluster else nullcontext() as cluster,
-    ):
+    held = run_folder.opened(out, "evaluation", settings, settings=settings, files=FILES, restart=True, wait=True)
+    with held as record, shards.workers_of(None, 1, config.cluster) if config.cluster else nullcontext() as cluster:
         # What is wrong must show before hours of grading.
         reader.verify(map(reader.open_run, of_games))
         others = [name for name in config.players if Path(name) not in of_games]
@@ -117,10 +111,10 @@ def run(config: EvaluateConfig) -> str:
         summaries, line = _grade_players(config, players, metrics, page)
         last = [line, *(_compare_labels(folder, players, metrics, page) for folder in of_games)]
         record.begin()
-        report.plot(config.out / "by_set.png", summaries)
-        write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
+        report.plot(out / "by_set.png", summaries)
+        write_atomically(out / "report.md", ("\n\n".join(page) + "\n").encode())
         record.finish(report.plain(metrics))
-    return f"{' · '.join(last)} · {config.out / 'report.md'}"
+    return f"{' · '.join(last)} · {out / 'report.md'}"
 
 
 def _grade_players(

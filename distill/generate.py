@@ -81,7 +81,7 @@ def run(config: GenerateConfig) -> str:
     identity, began = shards.identity(config), time.perf_counter()
     stored = config.replace(cluster=None, restart=False)
     with shards.opened(config.out, config, config.games, identity, config=stored, restart=config.restart) as folder:
-        plan = shards.plan(folder, config, config.games, identity)
+        plan = shards.plan(folder, config.games)
         if plan.finished and folder.result:
             return f"finished before: {plan.games:,} games, {folder.result['rows']:,} rows in {config.out}"
         for line in plan.damaged:
@@ -101,7 +101,7 @@ def run(config: GenerateConfig) -> str:
                 simulations += shard.simulations
                 speed = f"{simulations / (time.perf_counter() - began) / 1e6:.2f} M simulations/s"
                 progress.advance(shard.games, speed)
-        result = shards.finish(folder, identity, done, plan.games)
+        result = shards.finish(folder, done, plan.games)
     seconds = time.perf_counter() - began
     took = f"{tqdm.format_interval(seconds)}, {simulations / seconds / 1e6:.2f} M simulations/s"
     return f"{result['games']:,} games, {result['rows']:,} rows in {config.out} ({took})"

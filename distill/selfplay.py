@@ -6,10 +6,10 @@
     python -m distill.selfplay --init models/pillar --games-only --games 5000 --out data/selfplay
 
 In one iteration the champion plays `--games` games against itself, the network learns from the latest games of all
-iterations, and becomes the champion if it scores `--gate` in the arena; if not, it still trains on. With `--minutes`,
-as in the preset `hour`, each iteration has a share of the time: workers play until it is over, and meanwhile the
-network learns from the games of earlier iterations. Networks are graded on the benchmark's dev half: logged, never
-used to choose.
+iterations, and becomes the champion if it scores `arena.gate` in the arena; if not, it still trains on. With
+`--minutes`, as in the preset `hour`, each iteration has a share of the time: workers play until it is over, and
+meanwhile the network learns from the games of earlier iterations. Networks are graded on the benchmark's dev half:
+logged, never used to choose.
 
 Out, in `models/selfplay/`: a record, `best.keras` (the champion), `history.csv`, `curves.png`, and `iterations/0001/`
 with `games/` (ordinary shards) and, written last, `metrics.json`. The same command resumes an interrupted run;
@@ -32,6 +32,7 @@ from distill.alphazero import games, iterations, loop, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import cli, cores, executors, say
+from distill.games import shards
 from distill.mcts import compiling
 from distill.networks import finding
 
@@ -60,7 +61,7 @@ def _only_play(config: SelfPlayConfig) -> str:
     settings = config.replace(restart=False, machine=config.machine.replace(cluster=None))
     player = games.network_player(settings, finding.network_file(config.init))
     with games.opened(player, config.schedule.games, out, restart=config.restart) as record:
-        plan = games.plan(player, config.schedule.games, record)
+        plan = shards.plan(record, config.schedule.games)
         if plan.finished:
             return f"finished before: {plan.games:,} games in {out}"
         compiling.prepare("puct")

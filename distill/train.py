@@ -27,7 +27,7 @@ from distill.common import DataError, UserError, cli, plugins, run_folder, say
 from distill.common.settings import CommandLine, NameOrPath, Preset, Presets, Settings, smoke
 from distill.common.settings import build as build_config
 from distill.datasets import preparation, validation
-from distill.games import schema
+from distill.games import reader, schema
 from distill.networks import finding
 from distill.training import identity
 from distill.training.identity import BEST, LAST
@@ -134,7 +134,7 @@ def train_network(
       arch: a built-in network, "module:function", or such a function itself, `build(value_head) -> keras.Model`.
       loss: targets, outputs → the loss of each board, (B,); see `training.losses.Loss`. None: the default loss.
       callbacks: Keras callbacks, such as those of Weights & Biases and MLflow; an evaluation is an epoch to them, and
-        its row of `history.csv` the logs.
+        its row of `history.csv` the logs, to which they may add numbers.
       settings: any setting that `python -m distill.train --show-config` prints: epochs=3, arch={"name": "cnn"}.
 
     Raises ValueError for a wrong setting and `distill.UserError` for data, networks and folders that cannot be used.
@@ -162,6 +162,7 @@ def run(
     `build` makes the network of an arch; `loss` and `callbacks` are those of `train_network`.
     """
     out = _folder(config)
+    reader.open_runs(config.data)  # games that are missing show before Keras is loaded
     networks.trust(config.arch.name)
     networks.start_backend(aloud=True)
     from distill.training import tensorboard

@@ -81,29 +81,24 @@ PRESETS: cli.Presets = {
 
 def run(config: WalkConfig) -> str:
     """Walk; returns the line that says whether every game is won."""
-    out = config.out or Path(f"models/walk-{config.replies}")
-    if config.replies == "best":
+    out, best = config.out or Path(f"models/walk-{config.replies}"), config.replies == "best"
+    if best:
         check_installed()
     # A network that cannot be loaded shows before anything is deleted.
     choose = walk.chooser(config.player, config.workers, symmetric=config.symmetric)
     name, networks = config.player, names.evaluated([config.player], fast=True)
     who = {"player": name, "replies": config.replies, "identity": identity(name), "networks": networks}
-    best = config.replies == "best"
-    with run_folder.opened(
-        out,
-        f"walk against {config.replies} replies",
-        who,
-        settings=as_json(config.replace(restart=False)),
-        files=() if best else LAYERS,
-        restart=config.restart or best,
-    ) as folder:
-        before = folder.result or {"last_stones": 0, "complete": False, "line": ""}
-        if before["last_stones"] > config.most_stones:
-            problem = f"holds a walk up to {before['last_stones']} stones"
-            raise UserError(f"{out}: {problem}; name another --out, or add --restart")
-        if before["complete"] or (before["line"] and before["last_stones"] == config.most_stones):
-            return f"finished before: {before['line']} · {out}"
-        if not best:  # the layers are written as they come; the other walk starts again when it is interrupted
+    kind, files = f"walk against {config.replies} replies", () if best else LAYERS
+    settings = as_json(config.replace(restart=False))
+    restart = config.restart or best  # a walk against best replies starts again when it is interrupted
+    with run_folder.opened(out, kind, who, settings=settings, files=files, restart=restart) as folder:
+        if before := folder.result:
+            if before["last_stones"] > config.most_stones:
+                problem = f"holds a walk up to {before['last_stones']} stones"
+                raise UserError(f"{out}: {problem}; name another --out, or add --restart")
+            if before["complete"] or before["last_stones"] == config.most_stones:
+                return f"finished before: {before['line']} · {out}"
+        if not best:  # its layers are written as they come
             folder.begin()
         walked, line = (_best if best else _all)(config, out, choose)
         of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())

@@ -60,7 +60,7 @@ pillar() {
   say '4/6  the new network plays games from random openings and a self-play loop from the empty board'
   guided "$student" "$games"/wide3-200 --games 32000 --seed 2113 "${wide[@]}"
   "$python" -m distill.selfplay --init "$student" "${search[@]}" --config pipelines/reference/loop.json \
-    --games 500 --iterations 24 --gate none --set optimizer=muon --lr 1e-3 \
+    --games 500 --iterations 24 --set gate=none --set optimizer=muon --lr 1e-3 \
     --set value_weight=0.5 --set replay.rows=150000 --set eval_boards=500 --out "$loop"
   say '5/6  it trains on all of these games'
   lines "$student" "$second" --data "${first_table[@]}" "$games"/wide3-200 "$loop"/iterations/*/games "${long[@]}"

@@ -56,10 +56,10 @@ def play_into(
     """Play games as far as the folder lacks them; returns the result."""
     run = identity(settings, network)
     with shards.opened(folder, settings, number, run, config=settings) as record:
-        todo = shards.plan(record, settings, number, run).todo
+        todo = shards.plan(record, number).todo
         record.begin()
         make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})
-        return shards.finish(record, run, shards.plan(record, settings, number, run).done, number)
+        return shards.finish(record, shards.plan(record, number).done, number)
 
 
 def metrics_of(out: Path) -> list[dict[str, Any]]:

@@ -122,16 +122,11 @@ def opened(
     return shards.opened(folder, player.settings, games, player.run, config=player.settings, restart=restart)
 
 
-def plan(player: Player, games: int, record: run_folder.Run) -> shards.Plan:
-    """Which shards the folder has and lacks."""
-    return shards.plan(record, player.settings, games, player.run)
-
-
 def begin(
     pool: Workers, player: Player, end: End, record: run_folder.Run, *, shows: bool = False
 ) -> Future[dict[str, Any]]:
     """Start to play what the folder lacks, until the end; `shows`: with progress."""
-    known = plan(player, end.games, record)
+    known = shards.plan(record, end.games)
     record.begin()
     return pool.begin(_play, pool, player, end, record, known, shows)
 
@@ -196,7 +191,7 @@ def _recorded(
     for task in further[len(kept) :]:
         record.storage.delete(task.name)
     number = known.games + sum(task.games for task in kept)
-    result = shards.finish(record, player.run, plan(player, number, record).done, number)
+    result = shards.finish(record, shards.plan(record, number).done, number)
     return {"games": result["games"], "rows": result["rows"], "games_hash": run_files.games_hash(result)}
 
 

@@ -30,6 +30,7 @@ from distill.common import UserError, first_line, listed, run_folder
 from distill.games.shards import RunSettings
 from distill.mcts.settings import UctSettings
 from distill.players.player import seeds_for
+from distill.training.schedule import WARM_UP
 
 GAMES, SAMPLE, TRAINING, ARENA = range(4)
 """What a seed of an iteration is for."""
@@ -37,9 +38,6 @@ GAMES, SAMPLE, TRAINING, ARENA = range(4)
 ITERATIONS = 2.6
 """Iterations that learn in a run with a clock, divided by the square root of its minutes: 6 in 6 minutes, 20 in an
 hour, 57 in a night."""
-
-WARM_UP = 0.05
-"""Share of the time in which the learning rate of a run with a clock rises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,16 +113,16 @@ def recorded(path: Path, identity: Mapping[str, Any]) -> list[End]:
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        counts = [(int(each["games"]), int(each["steps"])) for each in record["result"]["replay"]]
+        counts = [(int(count["games"]), int(count["steps"])) for count in record["result"]["replay"]]
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; name the _run.json of a finished run with --minutes") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not the record of a finished run with --minutes ({first_line(error)})") from error
     # Settings that only one version of this program has are not compared.
-    there = {name: value for name, value in record.get("identity", {}).items() if name in identity}
-    here = {name: identity[name] for name in there}
+    before = {name: value for name, value in record.get("identity", {}).items() if name in identity}
+    now = {name: identity[name] for name in before}
     ignored = dict.fromkeys(("replay", "schedule.minutes"))
-    if different := run_folder.differences(there | ignored, here | ignored):
+    if different := run_folder.differences(before | ignored, now | ignored):
         raise UserError(f"--replay {path}: of a run with other settings ({listed(different)}); repeat it with the same")
     return [End(games=games, steps=steps, plays=games > 0) for games, steps in counts]
 

@@ -106,7 +106,7 @@ def run(
     from distill.networks import saved
     from distill.training import continual, history, step, tensorboard
 
-    if config.log == "tensorboard":
+    if config.machine.log == "tensorboard":
         tensorboard.writer()  # an error where it is missing
     boards, begins = grades.boards(config.arena.eval_boards), folder.starts or not run_files.has_begun(out)
     initial = step.initial_network(config.arch, config.init, True, config.seed) if begins else None
@@ -128,7 +128,7 @@ def run(
         out=out, config=config, count=count, repeated=repeated, workers=pool, learner=learner, network=network,
         grade=grade, now=now, finished=finished,
     )  # fmt: skip
-    log = tensorboard.TensorBoard(out, "iteration") if config.log == "tensorboard" else None
+    log = tensorboard.TensorBoard(out, "iteration") if config.machine.log == "tensorboard" else None
     began = now()  # what came before is no part of the minutes
     while loop.number <= count:
         finished.append(iterate(loop, began))
@@ -227,7 +227,7 @@ def training_games(loop: Loop, step: Iteration) -> tuple[list[schema.Shard], int
     if rows is not None and window.share is not None:
         # A long run learns from a share of the networks' rows, which exceeds the fixed window at some time.
         teacher = iterations.teacher_plays
-        by_networks = [each["rows"] for each in loop.finished if not teacher(loop.config, each["iteration"])]
+        by_networks = [last["rows"] for last in loop.finished if not teacher(loop.config, last["iteration"])]
         rows = max(rows, int(window.share * sum(by_networks)))
 
     def open_run(number: int) -> reader.Run:

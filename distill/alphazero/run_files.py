@@ -32,7 +32,7 @@ FREE = (
     "out",
     "restart",
     "games_only",
-    "log",
+    "machine.log",
     "schedule.iterations",
     "schedule.replay",
     "machine.workers",
@@ -111,7 +111,7 @@ def games_hash(result: Mapping[str, Any]) -> str:
 
 def champion_file(out: Path, finished: Sequence[Metrics]) -> Path:
     """The network that was accepted last, or the initial one."""
-    accepted = [each["iteration"] for each in finished if each["accepted"]]
+    accepted = [metrics["iteration"] for metrics in finished if metrics["accepted"]]
     return iteration_folder(out, accepted[-1]) / CANDIDATE if accepted else out / INITIAL
 
 
@@ -148,7 +148,7 @@ def publish(folder: run_folder.Run, finished: Sequence[Metrics], iterations: int
     result = {"iterations": len(finished), **finished[-1]}
     schedule = folder.settings["schedule"]
     if len(finished) == iterations and (schedule["minutes"] or schedule["replay"]):
-        result["replay"] = [{name: each[name] for name in ("games", "steps")} for each in finished]
+        result["replay"] = [{name: metrics[name] for name in ("games", "steps")} for metrics in finished]
     folder.finish(result)
 
 
@@ -164,4 +164,4 @@ def report(out: Path, finished: Sequence[Metrics]) -> None:
     measured = {name for name, value in finished[-1].items() if value is not None}
     panels = {title: [name for name in names if name in measured] for title, names in PANELS.items()}
     shown = {title: names for title, names in panels.items() if names}
-    history.write(out, [plain(each) for each in finished], shown, "iteration")
+    history.write(out, [plain(metrics) for metrics in finished], shown, "iteration")

@@ -108,6 +108,8 @@ class MachineSettings(Settings):
     """arithmetic of the network, in self-play and training"""
     lanes: int = Field(512, ge=1)
     """games that a worker plays side by side, in whole shards; no influence on the games"""
+    log: Literal["none", "tensorboard"] = "none"
+    """also write the history for TensorBoard, into the folder tensorboard of the run"""
 
 
 class SelfPlayConfig(SelfPlaySettings):
@@ -115,9 +117,9 @@ class SelfPlayConfig(SelfPlaySettings):
 
     command_line: ClassVar[CommandLine] = CommandLine(
         flags=(
-            *("arch", "init", "out", "restart", "seed", "games_only", "log"),
+            *("arch", "init", "out", "restart", "seed", "games_only"),
             *("schedule.games", "schedule.iterations", "schedule.minutes", "schedule.replay"),
-            *("search.simulations", "learning.lr", "arena.gate", "machine.workers", "machine.cluster"),
+            *("search.simulations", "learning.lr", "machine.workers", "machine.cluster", "machine.log"),
         ),
         examples=("--preset hour", "--init pillar --set search.exploration=2"),
         page="docs/selfplay.md",
@@ -134,8 +136,6 @@ class SelfPlayConfig(SelfPlaySettings):
     """delete the run in the folder and start from scratch"""
     games_only: bool = False
     """only play games with the network of --init"""
-    log: Literal["none", "tensorboard"] = "none"
-    """also write the history for TensorBoard, into the folder tensorboard of the run"""
     learning: LearningSettings = LearningSettings()
     replay: ReplaySettings = ReplaySettings()
     arena: ArenaSettings = ArenaSettings()

@@ -17,10 +17,12 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from distill.common.errors import Interrupted, UserError, first_line
-from distill.common.machine import lacks_memory
+from distill.common.machine import lacks_memory, require_address_space
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Ctrl-C, a request to stop, and a terminal that is closed, which Windows lacks."""
+ADDRESS_SPACE = 1 << 30
+"""Bytes of address space that a command needs: with less, libraries fail to load for reasons that they misname."""
 NOBODY_READS = 141
 """Exit code after SIGPIPE, when the reader of the output has closed the pipe."""
 
@@ -44,6 +46,7 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str], *, ends
         heard = [n for n in SIGNALS if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN]  # not under nohup
         handlers = {number: signal.signal(number, _interrupt) for number in heard}
     try:
+        require_address_space(ADDRESS_SPACE, "this command")
         code = command()
         print(end="", flush=True)  # what is wrong with the output shows here, not when Python exits
     except BaseException as error:

@@ -2,7 +2,8 @@
 
     class PlayConfig(Settings):
         "Play a game."
-        games: int = Field(100, ge=1, description="games to play")
+        games: int = Field(100, ge=1)
+        "games to play"
 
     main = cli.Command("play", PlayConfig, run, {"smoke": cli.smoke(games=2)})
 

@@ -14,7 +14,10 @@ def cores() -> int:
     """Processors that this process may use: its affinity, or less under a container's quota."""
     from joblib import cpu_count  # not at the top, because it takes a while
 
-    return int(cpu_count())
+    try:
+        return int(cpu_count())
+    except ValueError as error:
+        raise UserError(f"LOKY_MAX_CPU_COUNT: must be a number ({error})") from error
 
 
 def require_address_space(size: int, whose: str) -> None:

@@ -127,6 +127,8 @@ class _Finder:
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         spec = PathFinder.find_spec(name, path, target)
         if spec and type(spec.loader) is SourceFileLoader and not _is_library(spec.loader.path):
+            if name not in sys.modules:  # no reload: what an import that failed has left does not run
+                _imported.pop(spec.loader.path, None)
             spec.loader = _Loader(name, spec.loader.path)
         return spec
 

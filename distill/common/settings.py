@@ -2,16 +2,19 @@
 
     class Search(Settings):
         "How a position is searched."
-        simulations: int = Field(100, ge=1, description="simulations of each search")
+        simulations: int = Field(100, ge=1)
+        "simulations of each search"
 
     class PlayConfig(Settings):
         "Play a game."
         command_line: ClassVar[CommandLine] = CommandLine(flags=("moves", "search.simulations"))
-        moves: str = Field("", title="MOVES", description="moves of a game to continue")
+        moves: str = Field("", title="MOVES")
+        "moves of a game to continue"
         search: Search = Search()
 
-A field declares its type, its range and its sentence in `--help`, in which `title` stands for the value. A flag has the
-end of a path as its name, `--simulations`; any setting can be set by its path: `--set search.exploration=1.25`.
+A field declares its type and its range; its docstring is its sentence in `--help`, in which `title` stands for the
+value. A flag has the end of a path as its name, `--simulations`; any setting can be set by its path:
+`--set search.exploration=1.25`.
 
 Precedence: defaults < `--preset` < `--config` < `--set` < flags.
 """

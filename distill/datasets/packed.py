@@ -24,9 +24,6 @@ from distill.games import reader, schema, shards
 from distill.games.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS
 from distill.mcts.labeller import Labels, check_labels
 
-SHARD_ROWS = 1 << 21
-"""Most boards in a file: 14 MB."""
-
 MOST_VISITS = 255
 """The largest number of visits of a column; larger ones are scaled down to it."""
 
@@ -105,21 +102,19 @@ def _write(out: Path, table: pa.Table, inputs: Sequence[Any], restart: bool = Fa
 
     `inputs` describes the runs of games that they are from.
     """
-    identity = {"rows": schema.content_hash(table)}
+    identity, name = {"rows": schema.content_hash(table)}, schema.shard_name(0)
     run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
-    parts = {schema.shard_name(i): first for i, first in enumerate(range(0, len(table), SHARD_ROWS))}
-    with run_folder.opened(out, schema.PACKED_BOARDS, identity, settings={}, files=parts, restart=restart) as record:
+    metadata = {
+        "schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": run, "identity": identity,
+        "first_game": 0, "games": len(table),
+    }  # fmt: skip
+    with run_folder.opened(out, schema.PACKED_BOARDS, identity, settings={}, files=[name], restart=restart) as record:
         if record.result is not None:
             reader.verify([reader.open_run(out)], f"to write the boards again: delete {out}")
             return len(table)
         record.begin()
-        about = {"schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": run, "identity": identity}
-        written = []
-        for name, first in parts.items():
-            part = table.slice(first, SHARD_ROWS)
-            metadata = {**about, "first_game": first, "games": len(part)}
-            content = schema.table_bytes(part, metadata)
-            write_atomically(out / name, content)
-            written.append(schema.shard_of(name, part, metadata, content))
-        record.finish(shards.result(run, written) | {"inputs": [*inputs]})
+        content = schema.table_bytes(table, metadata)
+        write_atomically(out / name, content)
+        shard = schema.shard_of(name, table, metadata, content)
+        record.finish(shards.result(run, [shard]) | {"inputs": [*inputs]})
     return len(table)

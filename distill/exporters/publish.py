@@ -59,7 +59,7 @@ def publish(
         formats.check_installed(name)
     require_ours(folder / finding.PUBLISHED)
     with swapped(folder / finding.PUBLISHED, exported_names) as new:
-        facts, predict = formats.facts(core, network, results.get("seed")), saved.predict_with(core, str(network or ""))
+        facts, predict = formats.facts(core, network, results.get("seed")), saved.predict_with(core)
         written = {}
         for name in names:
             say(f"writing {formats.FORMATS[name].title} and checking it in a process without this project")

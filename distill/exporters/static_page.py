@@ -168,7 +168,6 @@ def runtime_archive() -> Path:
         raise UserError(f"{RUNTIME} cannot be fetched ({error}); put {ADDRESS} into {cache}") from None
     if _integrity(fetched) != INTEGRITY:
         raise UserError(f"{ADDRESS}: this is not version {VERSION} as published (its SHA-512 differs)")
-    cache.mkdir(parents=True, exist_ok=True)
     write_atomically(archive, fetched)
     return archive
 

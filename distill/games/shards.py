@@ -112,13 +112,13 @@ def opened(
     return run_folder.opened(out, schema.GAMES, known, settings=as_json(config), files=names, restart=restart)
 
 
-def plan(folder: run_folder.Run, settings: Any, games: int, run: Mapping[str, Any]) -> Plan:
-    """What a run of at least so many games has and lacks; each shard is read.
+def plan(folder: run_folder.Run, games: int) -> Plan:
+    """What a run of at least so many games, whose folder is `opened`, has and lacks; each shard is read.
 
-    `run` is its identity. Raises DataError for a shard of another run, one that somebody changed, and one that cannot
-    be read although its bytes may be sound.
+    Raises DataError for a shard of another run, one that somebody changed, and one that cannot be read although its
+    bytes may be sound.
     """
-    storage, size, name = folder.storage, settings.shard_games, schema.run_name(run)
+    storage, size, name = folder.storage, folder.identity["shard_games"], _name(folder)
     record = None if folder.starts else folder.record
     recorded = reader.run_of(storage, record).shards if record and record.result else []
     hashes = {shard.name: shard.content_hash for shard in recorded}
@@ -149,7 +149,7 @@ def plan(folder: run_folder.Run, settings: Any, games: int, run: Mapping[str, An
     return Plan(games=games, finished=finished, done=done, todo=todo, damaged=damaged)
 
 
-def finish(folder: run_folder.Run, run: Mapping[str, Any], shards: Sequence[Shard], games: int) -> dict[str, Any]:
+def finish(folder: run_folder.Run, shards: Sequence[Shard], games: int) -> dict[str, Any]:
     """Record that a run of so many games is finished; returns its result.
 
     Raises DataError where a shard has disappeared, so that no record has fewer games than were asked for.
@@ -158,9 +158,13 @@ def finish(folder: run_folder.Run, run: Mapping[str, Any], shards: Sequence[Shar
     if (left := sum(shard.games for shard in shards if shard.name in names)) != games:
         problem = f"{left:,} of {games:,} games are left, because shards were deleted or damaged"
         raise DataError(f"{folder.storage}: {problem}; start the command again")
-    finished = result(schema.run_name(run), shards)
+    finished = result(_name(folder), shards)
     folder.finish(finished)
     return finished
+
+
+def _name(folder: run_folder.Run) -> str:
+    return schema.run_name({name: value for name, value in folder.identity.items() if name != "shard_games"})
 
 
 def result(name: str, shards: Sequence[Shard]) -> dict[str, Any]:

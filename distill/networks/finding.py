@@ -7,6 +7,7 @@ always a path. A `Path` is never a name.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -139,8 +140,17 @@ def evaluated_in(path: Path, *, fast: bool = True, int8: bool = False) -> Path:
 
 
 def precision(file: Path) -> str:
-    """The arithmetic of a network's file: float32, or int8 for an ONNX file with nodes that quantize."""
-    return "int8" if file.suffix == ".onnx" and b"QuantizeLinear" in file.read_bytes() else "float32"
+    """The arithmetic of a network's file: float32, bfloat16 or int8.
+
+    An ONNX file in 8 bits has nodes that quantize, and a `.keras` file names the type of its layers.
+    """
+    if file.suffix == ".onnx":
+        return "int8" if b"QuantizeLinear" in file.read_bytes() else "float32"
+    with contextlib.suppress(zipfile.BadZipFile, KeyError):  # a damaged file is refused where it is loaded
+        if file.suffix == ".keras":
+            with zipfile.ZipFile(file) as archive:
+                return "bfloat16" if b"bfloat16" in archive.read("config.json") else "float32"
+    return "float32"
 
 
 def model_name(file: Path) -> str:

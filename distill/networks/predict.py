@@ -1,8 +1,8 @@
 """`predict(boards)`: what a network is to its callers, whichever runtime computes it (`load`, `load_pretrained`).
 
-It maps int8 boards (B, 6, 7), or one (6, 7), to NumPy arrays by name, as the README of an exported model lists them:
-logits (B, 7) with -1e9 on full columns, policy (B, 7), move int32 (B,), and value (B,) where there is that head. The
-move on one board is an int.
+It maps int8 boards (B, 6, 7) to NumPy arrays by name, as the README of an exported model lists them: logits (B, 7) with
+-1e9 on full columns, policy (B, 7), move int32 (B,), and value (B,) where there is that head. Searches and
+matches check them, and `load_pretrained` also checks boards, for code outside this package.
 
 The ONNX file of an exported network is ready in a tenth of a second; TensorFlow takes several to start. The two differ
 by rounding alone (`exporters/conversion.py` has checked it), but ties may be broken differently, so published figures
@@ -28,36 +28,20 @@ if TYPE_CHECKING:
     import keras
 
 Outputs: TypeAlias = dict[str, Any]
-Predict: TypeAlias = Callable[[ArrayLike], Outputs]
+Predict: TypeAlias = Callable[[NDArray[np.int8]], Outputs]
 
 CHUNK = 4096
 """Most boards per call of the graph. Bounds the memory of attention; larger batches are not faster."""
 
 
-def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "", checks: bool = True) -> Predict:
-    """`predict` from a graph for boards (B, 6, 7): takes one board as well, and splits large batches.
+def on_arrays(graph: Callable[[Any], Mapping[str, Any]]) -> Predict:
+    """`predict` from a graph, boards int8 (B, 6, 7) → outputs by name: splits large batches, and gives NumPy arrays."""
 
-    Args:
-      graph: boards int8 (B, 6, 7) → outputs by name.
-      file: where the graph is from, for errors.
-      checks: whether to check what the graph returns.
-    """
-
-    def evaluate(boards: NDArray[np.int8]) -> Outputs:
-        with outputs.named(file):
-            return outputs.network(graph(boards), boards) if checks else dict(graph(boards))
-
-    def predict(boards: ArrayLike) -> Outputs:
-        boards = np.asarray(boards, np.int8)
-        batch = boards.reshape(-1, ROWS, COLUMNS)
-        if not len(batch):  # TensorFlow's convolutions refuse an empty batch
+    def predict(boards: NDArray[np.int8]) -> Outputs:
+        if not len(boards):  # TensorFlow's convolutions refuse an empty batch
             return {name: array[:0] for name, array in predict(np.zeros((1, ROWS, COLUMNS), np.int8)).items()}
-        # Split what is too large for one call, and join the outputs.
-        pieces = [evaluate(batch[start : start + CHUNK]) for start in range(0, len(batch), CHUNK)]
-        joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-        if boards.ndim == 3:
-            return joined
-        return {name: array[0] for name, array in joined.items()} | {"move": int(joined["move"][0])}
+        pieces = [graph(boards[start : start + CHUNK]) for start in range(0, len(boards), CHUNK)]
+        return {name: np.concatenate([np.asarray(piece[name]) for piece in pieces]) for name in pieces[0]}
 
     return predict
 
@@ -77,12 +61,20 @@ class Pretrained:
         self._predict, self._process = load(self._folder), os.getpid()
 
     def __call__(self, boards: ArrayLike) -> Outputs:
-        """The network's outputs by name. Raises ValueError for boards that `game.inputs` refuses."""
+        """The network's outputs by name, of boards (B, 6, 7), or of one (6, 7), whose move is an int.
+
+        Raises ValueError for boards that `game.inputs` refuses, OutputError for outputs that cannot be used.
+        """
         checked = inputs.boards(boards)
         # After a fork the threads of the runtime are missing here.
         if os.getpid() != self._process:
             self._load()
-        return self._predict(checked)
+        batch = checked.reshape(-1, ROWS, COLUMNS)
+        with outputs.named(str(self._folder)):
+            answer = outputs.network(self._predict(batch), batch)
+        if checked.ndim == 3:
+            return answer
+        return {name: array[0] for name, array in answer.items()} | {"move": int(answer["move"][0])}
 
     def __reduce__(self) -> tuple[type[Pretrained], tuple[Path]]:
         return Pretrained, (self._folder,)
@@ -129,12 +121,8 @@ def load_keras(name: str | Path = "pillar") -> keras.Model:
     return saved.load_core(file)
 
 
-def load(path: Path, *, fast: bool = True, checks: bool = True, int8: bool = False) -> Predict:
-    """The network at a path; `finding.evaluated_in` says which file is evaluated.
-
-    Args:
-      fast, int8: as `evaluated_in` takes them.
-      checks: as `on_arrays` takes it; a search checks outputs itself.
+def load(path: Path, *, fast: bool = True, int8: bool = False) -> Predict:
+    """The network at a path; `finding.evaluated_in` says which file is evaluated, by `fast` and `int8`.
 
     Raises UserError for a path without a model, for a file that cannot be read, and for another program's model.
     """
@@ -144,7 +132,7 @@ def load(path: Path, *, fast: bool = True, checks: bool = True, int8: bool = Fal
     if file.suffix == ".keras":
         from distill.networks import saved
 
-        return saved.predict_with(saved.load_core(file), str(file))
+        return saved.predict_with(saved.load_core(file))
     kind, run = ("SavedModel", run_saved_model) if file.is_dir() else ("ONNX model", run_onnx)
     try:
         graph = run(str(file))
@@ -155,7 +143,7 @@ def load(path: Path, *, fast: bool = True, checks: bool = True, int8: bool = Fal
         raise UserError(f"{file}: not a readable {kind} ({first_line(error)})") from error
     if not {"logits", "policy", "move"} <= names:
         raise UserError(f"{file}: not a model of distill (outputs {sorted(names)})")
-    return on_arrays(graph, str(file), checks)
+    return on_arrays(graph)
 
 
 # A file's path → its graph. An export runs the source of these functions in a process without this package.

@@ -52,8 +52,8 @@ def save_network(core: keras.Model, path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def predict_with(core: keras.Model, file: str = "") -> Predict:
-    """`predict` for a network in memory; it follows later changes of the weights. Errors name its `file`."""
+def predict_with(core: keras.Model) -> Predict:
+    """`predict` for a network in memory; it follows later changes of the weights."""
     model = heads.served(core)
 
     def outputs(board: Any) -> Any:
@@ -64,7 +64,7 @@ def predict_with(core: keras.Model, file: str = "") -> Predict:
 
         # Not model.predict, whose tf.data pipeline stalls for seconds while it tunes itself.
         outputs = tf.function(outputs, input_signature=[board_signature()])
-    return on_arrays(outputs, file)
+    return on_arrays(outputs)
 
 
 def board_signature() -> Any:

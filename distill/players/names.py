@@ -212,7 +212,7 @@ def _base(name: str) -> Name:
 def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[str, Any]]:
     """For a record: what is evaluated for each of these players that has a network, by the player's name.
 
-    `file` is its path in the network's folder, `sha256` its hash, `precision` float32 or int8, and
+    `file` is its path in the network's folder, `sha256` its hash, `precision` float32, bfloat16 or int8, and
     `network_sha256` the hash of the `.keras` file that it is or was exported from; None: unknown. `fast` as `make`
     takes it.
     """

@@ -42,7 +42,7 @@ def load(name: str, path: Path, mode: str, simulations: int, *, fast: bool) -> P
 
         evaluate = NetworkEvaluator(saved.load_core(file))
         return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
-    return with_predict(name, predict.load(file, checks=not simulations), mode, simulations)
+    return with_predict(name, predict.load(file), mode, simulations)
 
 
 def with_predict(name: str, network: Predict, mode: str, simulations: int) -> Player:

@@ -25,7 +25,7 @@ from distill.players.player import seeds_for
 from distill.policy_gradient.settings import ReinforceConfig
 from distill.training.schedule import State
 from distill.training.step import TrainingModel
-from distill.training.streams import Batch
+from distill.training.streams import Batch, Stream
 
 Mode = Literal["sample", "policy"]
 """Whether a network draws its move from its policy, or plays the most likely column."""
@@ -52,22 +52,18 @@ class GamesState(State):
     seconds: float = 0.0
 
 
-class GamesStream:
+class GamesStream(Stream):
     """Batches of the learner's own moves in new games: one batch for each step.
 
-    The targets of a move are its `return` and what else `losses.policy_gradient_loss` takes. Call `after_step` when the
-    learner has taken a step.
+    The targets of a move are its `return` and what else `losses.policy_gradient_loss` takes.
     """
 
     def __init__(self, model: TrainingModel, core: keras.Model, config: ReinforceConfig, state: GamesState) -> None:
         self.config, self.state, self.step = config, state, state.step
         self.learner = model.core
-        self.opponents = [copy(core, config.precision) for _ in range(config.opponents.number)]
+        self.others = self.opponents = [copy(core, config.precision) for _ in range(config.opponents.number)]
         self.players = [sampler(saved.predict_with(network)) for network in (model.core, *self.opponents)]
         self.scores: list[dict[str, float]] = []
-
-    def __iter__(self) -> GamesStream:
-        return self
 
     def __next__(self) -> Batch:
         config, learning = self.config, self.config.learning

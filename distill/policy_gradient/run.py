@@ -77,8 +77,6 @@ def train(core: keras.Model, config: ReinforceConfig, folder: Path) -> GamesStat
             rate=lambda number: games.stepwise(config.learning.lr, number / config.steps),
             evaluate=evaluate,
             amount=(config.games, "games"),
-            after_step=stream.after_step,
-            also=stream.opponents,
         )
     except UserError as error:
         hint = "start from scratch with --restart and a smaller --lr"

@@ -32,7 +32,7 @@ def identity(config: Any, free: Sequence[str], **also: Any) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "encoding_version": ENCODING_VERSION,
     }
-    arch = settings.get("arch.name") or settings.get("arch") or ""
+    arch = settings["arch.name"]
     if plugins.is_spec(arch):
         settings["arch source"] = plugins.Plugin.named(arch, "--arch").source
     return settings | also

@@ -49,21 +49,17 @@ def run(
     rate: Callable[[int], float],
     evaluate: Evaluate,
     amount: tuple[int, str],
-    after_step: Callable[[], None] = lambda: None,
-    also: Sequence[keras.Model] = (),
 ) -> None:
     """Take the planned steps that are left, with an evaluation and a checkpoint after `every` of them.
 
     Args:
       amount: what a step does, for the progress bar, such as (256, "boards").
-      after_step: called after each step, or on an accelerator after many of them.
-      also: other networks on which the next step depends.
     """
     size, unit = amount
     with Progress(state.planned_steps * size, unit, done=state.step * size) as progress:
 
         def report(number: int, mean: float) -> None:
-            after_step()
+            stream.after_step()
             # Shown one step late, so that 100 % means that the evaluation is done too.
             progress.reach(number * size, f"loss {mean:.4f}")
 
@@ -73,7 +69,8 @@ def run(
             _, means = step.fit(model, stream, steps, rate, report)
             state.step = steps.stop
             evaluate(means, began)
-            checkpoint.save(folder, model, dataclasses.asdict(state), also)  # last: it completes the evaluation
+            # Last, because it completes the evaluation.
+            checkpoint.save(folder, model, dataclasses.asdict(state), stream.others)
             progress.reach(state.step * size, f"loss {means['loss']:.4f}")
 
 

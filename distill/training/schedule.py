@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from distill.training.recipe import Recipe
 
 WARM_UP = 0.05
-"""Share of the steps in which a cosine schedule's learning rate first rises from zero."""
+"""Share of the steps, or of the time, in which a cosine schedule's learning rate first rises from zero."""
 PLATEAU, PLATEAU_FACTOR = 3, 0.5
 """The plateau schedule multiplies the learning rate by this factor after so many evaluations without a better loss."""
 STOP = 8

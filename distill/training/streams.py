@@ -14,7 +14,7 @@ Dimensions: N boards of the table, B boards of a batch, A = 7 columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -36,15 +36,26 @@ if TYPE_CHECKING:
 Batch: TypeAlias = tuple[Any, dict[str, Any], Any]
 """Boards int8 (B, 6, 7), targets by name, (B, …), and weights (B,)."""
 
-Stream: TypeAlias = Iterator[Batch]
-
 Columns: TypeAlias = Mapping[str, Any]
 """Arrays by name with one entry for each of N boards: `current` and `mask` uint32 (N, 2) as `encoding.words`, and what
 the targets are made from."""
 
 
+class Stream(Iterator[Batch]):
+    """Batches without end.
+
+    Attributes:
+      others: other networks on which the next batch depends.
+    """
+
+    others: Sequence[keras.Model] = ()
+
+    def after_step(self) -> None:
+        """Called after each step, or on an accelerator after many of them."""
+
+
 @dataclass(kw_only=True)
-class Table:
+class Table(Stream):
     """A stream of batches from a table.
 
     Attributes:
@@ -58,9 +69,6 @@ class Table:
     picks: Iterator[batching.Pick]
     batch: Callable[[Columns, Any, Any], Batch]
     on_device: bool = False
-
-    def __iter__(self) -> Table:
-        return self
 
     def __next__(self) -> Batch:
         return self.batch(self.columns, *next(self.picks))
@@ -90,7 +98,8 @@ def columns_of(examples: batching.Examples, recipe: Recipe) -> dict[str, NDArray
     """The columns of a table; their weights have the mean 1. Raises DataError for an empty table."""
     if not len(examples):
         raise DataError("no rows to train on: the table is empty; generate more games")
-    weight = weights(examples.count, recipe)
+    power = {"equal": 0.0, "root": 0.5, "count": 1.0}[recipe.targets.count_weights]
+    weight = np.power(examples.count, power, dtype=np.float32)
     return {
         "current": encoding.words(examples.current),
         "mask": encoding.words(examples.mask),
@@ -129,8 +138,3 @@ def batch_of(columns: Columns, rows: Any, mirrored: Any, *, recipe: Recipe, with
     if with_value:
         targets["value"] = of_value * part["value"] + (1 - of_value) * part["outcome"]
     return boards, targets, part["weight"]
-
-
-def weights(count: NDArray[Any], recipe: Recipe) -> NDArray[np.float32]:
-    """float32 (N,), not scaled: weights of boards that occurred `count` (N,) times."""
-    return np.power(count, {"equal": 0.0, "root": 0.5, "count": 1.0}[recipe.targets.count_weights], dtype=np.float32)

@@ -76,7 +76,7 @@ class Opponents:
         self._solver = work.Queue(Processes(1), SOLVER_QUEUE)
         self._known: dict[str, Path] = {}
         # A search with another N needs its own player, but not the network again.
-        load = lru_cache(LOADED)(lambda folder, checks, _changed: predict.load(folder, checks=checks, int8=True))
+        load = lru_cache(LOADED)(lambda folder, _changed: predict.load(folder, int8=True))
         self._load = lru_cache(LOADED)(partial(_load, load))
 
     def models(self) -> dict[str, Path]:
@@ -92,7 +92,8 @@ class Opponents:
         last = [name.rpartition("/")[2] for name in facts]
         titles = {name: short if last.count(short) == 1 else name for name, short in zip(facts, last, strict=True)}
         for name, known in facts.items():
-            note = f"{known['arch']}, {known['parameters']:,} parameters" if known else "a network without search"
+            is_sized = "parameters" in known
+            note = f"{known['arch']}, {known['parameters']:,} parameters" if is_sized else "a network without search"
             cards.append(Card(name=name, kind="network", title=titles[name], note=note))
         for name in (name for name, known in facts.items() if known.get("value_head")):  # which a search needs
             note = f"N from 1 to {MOST_GUIDED:,}"
@@ -183,10 +184,10 @@ class Opponents:
         return folder
 
 
-def _load(load: Callable[[Path, bool, int], Predict], name: str, folder: Path, changed: int) -> Player:
+def _load(load: Callable[[Path, int], Predict], name: str, folder: Path, changed: int) -> Player:
     """The network in a folder, in the mode of the name; loaded again when its file has changed."""
     parts = names.parse(name)
-    return network.with_predict(name, load(folder, not parts.simulations, changed), parts.mode, parts.simulations)
+    return network.with_predict(name, load(folder, changed), parts.mode, parts.simulations)
 
 
 def _choose(make: Callable[[], Player], seeded: Sequence[Seeded]) -> list[Analysis]:

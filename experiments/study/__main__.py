@@ -271,7 +271,7 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     flags = {name: getattr(config, name) for name in ("recipe", "tier", "half", "boards", "page")}
     changed = [f"--{name} {value}" for name, value in flags.items() if name == "tier" or value != getattr(usual, name)]
     pages.write(page, plan, str(config.tier), graded_on, results, lines, labelled, histories, " ".join(changed))
-    print(f"{graded.markdown(results, lines)}\n\n{graded.labels(labelled)}\n")
+    print("\n\n".join(filter(None, (graded.markdown(results, lines), graded.labels(labelled)))), end="\n\n")
     best = max(results, key=lambda result: result.shares["optimal"].mean)
     optimal = 100 * best.shares["optimal"].mean
     return f"{page}: {len(results)} of {len(names)} runs, {best.name} is best with {optimal:.1f} % optimal on {main}"

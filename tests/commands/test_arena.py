@@ -91,11 +91,9 @@ def test_a_game_does_not_depend_on_those_beside_it():
     assert play_games(players, paired(0, 1, starts), seed=2).lines != together.lines
 
 
-def test_a_full_column_is_refused_with_the_players_name_and_an_opening_that_ends_the_game():
+def test_a_full_column_is_refused_with_the_players_name():
     with pytest.raises(OutputError, match="fixed 1111111: returned an illegal move on 1 of 1 boards"):
         play_games([Fixed("1111111"), Fixed("1111111")], [Pairing(first=0, second=1)], seed=0)
-    with pytest.raises(ValueError, match="opening"):
-        play_games([make("random")], [Pairing(first=0, second=0, opening=(0, 1, 0, 1, 0, 1, 0))], seed=0)
 
 
 def test_points_count_both_games_of_an_opening():
@@ -183,7 +181,7 @@ def test_repeated_games_are_owned_up_to(monkeypatch, capsys):
 
 
 def test_what_would_stop_it_is_found_before_the_games(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(arena.tournament, "meet", None)
+    monkeypatch.setattr(arena.match, "meet", None)
     (tmp_path / "file").touch()
     assert arena.main(["random", "punisher", "--games", "2", "--out", str(tmp_path / "file")]) == 1
     assert "is a file; a folder is needed here" in capsys.readouterr().err

@@ -44,7 +44,7 @@ def test_a_run_leaves_every_file_it_promises(run):
         won = metrics[player]["won"]
         assert 0 <= won["low"] <= won["mean"] <= won["high"] <= 1
         assert metrics[player]["games"] == 4
-    board = np.zeros((6, 7), np.int8)
+    board = np.zeros((1, 6, 7), np.int8)
     served = predict.load(run, fast=False)(board)
     assert set(served) == {"logits", "policy", "move", "value"}
     expected = saved.predict_with(saved.load_core(run / finding.BEST))(board)

@@ -121,7 +121,8 @@ def identities(out: Path) -> list[dict[str, Any]]:
 
 
 def test_without_a_gate_every_candidate_is_taken(tmp_path, quick):
-    command = [*SMOKE, "--gate", "none", "--set", "double_noise_iterations=1", "--out", str(tmp_path), "--iterations"]
+    settings = ["--set", "gate=none", "--set", "double_noise_iterations=1"]
+    command = [*SMOKE, *settings, "--out", str(tmp_path), "--iterations"]
     assert selfplay.main([*command, "1"]) == 0
     (tmp_path / "initial.keras").unlink()  # which nothing asks for any more
     assert selfplay.main([*command, "2"]) == 0
@@ -145,7 +146,7 @@ def damaged(folder: Path) -> None:
 
 def test_a_run_with_missing_or_other_parts_is_refused_before_it_plays(tmp_path, quick, monkeypatch, complaint):
     whole = tmp_path / "whole"
-    assert selfplay.main([*SMOKE, "--gate", "none", "--out", str(whole), "--iterations", "2"]) == 0
+    assert selfplay.main([*SMOKE, "--set", "gate=none", "--out", str(whole), "--iterations", "2"]) == 0
     monkeypatch.setattr(networks, "start_backend", lambda **_: pytest.fail("it has started Keras"))
     first, changed = "iterations/0001", "not the games that this iteration played; the run cannot be resumed"
     cases: list[tuple[str, Any, str]] = [
@@ -178,7 +179,7 @@ def test_a_run_with_missing_or_other_parts_is_refused_before_it_plays(tmp_path, 
         out = Path(shutil.copytree(whole, tmp_path / "harmed"))
         harm(out / place)
         before = state(out)
-        error = complaint(selfplay, *SMOKE, "--gate", "none", "--out", out, "--iterations", "3")
+        error = complaint(selfplay, *SMOKE, "--set", "gate=none", "--out", out, "--iterations", "3")
         assert error.startswith(f"distill selfplay: {out}/")
         assert expected in error
         assert "distill.generate" not in error

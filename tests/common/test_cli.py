@@ -8,6 +8,7 @@
 
 import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -194,6 +195,21 @@ def test_ctrl_c_during_the_imports_is_one_line(name, tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.stderr.read() == f"\nstopped by SIGINT; to start again: python -m distill.{name} --seed 7\n"
     assert process.returncode == 130
+
+
+def test_too_little_address_space_is_one_line_before_any_library_fails_to_load():
+    limit = 400 << 20
+    run = subprocess.run(
+        [sys.executable, "-m", "distill.generate", "--preset", "smoke"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == (
+        "distill generate: not enough memory for this command: ulimit -v is 409600, raise it to 1048576 or unlimited\n"
+    )
 
 
 ENDING = """

@@ -20,7 +20,7 @@ from helpers import change_record, make_games, state, write_games
 import distill
 from distill import generate, inspect, prepare, train
 from distill.common import DataError, provenance, run_folder
-from distill.datasets import packed, preparation
+from distill.datasets import preparation
 from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.games import reader, schema
@@ -145,16 +145,10 @@ def test_prepare_and_train_take_them_for_games(workplace, capsys):
     assert re.search(r"against the teacher: \S+% on [\d,]+ rows of the validation split of boards, \S+% on the", said)
 
 
-def test_what_needs_moves_says_so_in_one_line_and_several_files_are_read_as_one(workplace, monkeypatch):
+def test_what_needs_moves_says_so_in_one_line(workplace):
     (run,) = reader.open_runs([Path("boards")])
     with pytest.raises(DataError, match="packed boards, which have no move; games are needed here"):
         reader.read(run.shards[0], ("current", "move"))
-    monkeypatch.setattr(packed, "SHARD_ROWS", 500)
-    assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
-    assert inspect.main(["several", "--labels", "0"]) == 0
-    whole, several = reader.raw_rows([Path("boards")]), reader.raw_rows([Path("several")])
-    for name, values in vars(whole).items():
-        assert np.array_equal(values, getattr(several, name)), name
 
 
 def test_changed_boards_are_found_and_not_taken_for_a_finished_commands(workplace, capsys):

@@ -1,9 +1,11 @@
-"""The page's puzzles and opening book. Properties:
+"""The page's puzzles, opening book, tour, and the scripted people that play its levels. Properties:
 
 - a puzzle is a graded board with one column that keeps the result; its tree ends when the result is safe; the solver
   agrees with scores and replies; ratings follow Elo's formula;
 - the book has the counts of a plain loop over the games' rows, and the solver's scores;
-- games that make no book are refused in one line.
+- games that make no book are refused in one line;
+- the positions of the tour are quiet graded boards on which one column alone keeps the win;
+- people win and block as they are said to, and the one that looks ahead sees a trap.
 """
 
 import json
@@ -26,7 +28,7 @@ from distill.games import playing, reader
 from distill.players.player import Choices
 from distill.players.solver import score_boards
 from distill.web import api
-from experiments.page import openings, puzzles
+from experiments.page import openings, people, puzzles, tour
 from experiments.page.lines import depth, tree
 
 PAGE = api.PAGE
@@ -281,3 +283,31 @@ def test_missing_games_are_made_by_the_command_that_is_named(tmp_path, monkeypat
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert "python -m distill.generate --games 20000 --out data/reference/games-20000" in said
     assert not (tmp_path / "book.json").exists()
+
+
+def test_the_positions_of_the_tour_are_candidates_in_the_order_right_wrong_surprising():
+    boards = tour.candidates(benchmark.read())
+    keys = zip(boards.current.tolist(), boards.mask.tolist(), strict=True)
+    scores = dict(zip(keys, boards.scores.tolist(), strict=True))
+    shown = json.loads((PAGE / "tour.json").read_text())["positions"]
+    assert [position["kind"] for position in shown] == ["right", "wrong", "surprising"]
+    for position in shown:
+        reached = rules.from_moves(position["moves"])
+        stored = scores[reached.current, reached.mask]
+        assert position["scores"] == [None if score == FULL_COLUMN else score for score in stored]
+
+
+@pytest.mark.parametrize(
+    ("moves", "columns"),
+    [
+        ("121212", [{0}, {0}, {0}]),  # a win in one
+        ("12121", [{0}, {0}, {0}]),  # a block in one
+        ("1223343446", [{0, 1, 2, 3, 4, 5, 6}, {3}, {3}]),  # a diagonal of three, which one of them misses
+        ("443", [{0, 1, 2, 3, 4, 5, 6}, {0, 1, 2, 3, 4, 5, 6}, {1, 4}]),  # an open two, which only the last one sees
+    ],
+)
+def test_people_play_as_they_are_said_to(moves, columns):
+    current, mask = bits(rules.from_moves(moves))
+    for person, expected in zip(people.PEOPLE, columns, strict=True):
+        policy = person.choose(current, mask, np.zeros(1, np.uint64)).policy
+        assert set(np.flatnonzero(policy[0])) <= expected, person.name

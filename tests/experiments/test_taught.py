@@ -11,7 +11,6 @@ from helpers import change_record, make_games, write_games
 
 from distill import prepare
 from distill.common import UserError, file_hash
-from distill.datasets import packed
 from distill.game import encoding, rules
 from distill.games import reader
 from distill.networks import saved
@@ -41,12 +40,10 @@ def test_a_network_labels_every_board(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_games(Path("data/games"), make_games(40, seed=1))
     assert prepare.main(["--packed", "boards", "--exclude"]) == 0
-    monkeypatch.setattr(packed, "SHARD_ROWS", 100)
     taught.teach(Path("boards"), network, Path("out"))
     before, after = rows_of(Path("boards")), rows_of(Path("out"))
     for name in ("current", "mask", "outcome"):
         assert np.array_equal(before[name], after[name]), name
-    assert len(list(Path("out").glob("shard-*.parquet"))) > 2
 
     check_labels(network, encoding.boards(before["current"], before["mask"]), after["visits"], after["value"])
 

@@ -129,12 +129,6 @@ def test_a_small_file_that_declares_large_contents_is_refused_before_it_is_read(
     assert "declare 4,000,000 rows" in refusal(shard)
 
 
-def test_a_folder_with_a_colon_in_its_name_is_read(shard, table):
-    folder = shard.with_name("run-10:30")
-    schema.write_table(folder / shard.name, table, METADATA)
-    assert schema.read_table(folder / shard.name)[0].equals(table)
-
-
 def test_a_failed_write_leaves_the_old_file_and_no_litter(shard, table, monkeypatch):
     before = shard.read_bytes()
 

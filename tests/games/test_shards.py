@@ -222,5 +222,5 @@ def test_a_result_is_recorded_of_all_games_or_not_at_all(tmp_path):
         made = make(tmp_path, shards.make_shard)
         (tmp_path / "shard-00001.parquet").unlink()
         with pytest.raises(DataError, match="6 of 10 games are left, because shards were deleted or damaged; start"):
-            shards.finish(folder, run, made, 10)
+            shards.finish(folder, made, 10)
     assert run_folder.result_of(tmp_path) == {}

@@ -1,18 +1,16 @@
 """The compiled operations themselves, and where compiled code is kept.
 
 Properties: the vector choice equals the formula in NumPy's float32, ties to the lowest slot, unvisited
-children first; the first writable folder keeps the cache; making a player compiles its search first.
+children first; the first writable folder keeps the cache.
 """
 
 from pathlib import Path
 
 import numba
 import numpy as np
-import pytest
 
 from distill.mcts import compiling
 from distill.mcts.engine.best_ucb1 import SLOTS, best_ucb1
-from distill.players.names import make
 
 
 @numba.njit
@@ -53,12 +51,3 @@ def test_the_first_writable_folder_keeps_the_compiled_code_and_another_numba_com
     assert compiling._folder() != folder
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert compiling._folder() != compiling._folder(), "each process compiles for itself"
-
-
-@pytest.mark.parametrize("word", ["uct:2", "pillar@puct:2", "club", "pillar"])
-def test_making_a_player_compiles_its_search(word, monkeypatch):
-    """Whichever runtime evaluates the network."""
-    prepared = list[str]()
-    monkeypatch.setattr(compiling, "prepare", prepared.append)
-    make(word, fast=True)
-    assert prepared == {"uct:2": ["uct"], "pillar@puct:2": ["puct"]}.get(word, [])

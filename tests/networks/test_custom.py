@@ -102,7 +102,7 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     answer = distill.load_pretrained(folder)(board)
     core = saved.load_core(folder / "best.keras")
     assert networks.arch_of(core) == "my_nets:build"
-    np.testing.assert_allclose(saved.predict_with(core)(board)["policy"], answer["policy"], atol=1e-5)
+    np.testing.assert_allclose(saved.predict_with(core)(board[None])["policy"][0], answer["policy"], atol=1e-5)
     positions = np.zeros(3, np.uint64), np.zeros(3, np.uint64)
     assert NetworkEvaluator(core)(*positions)[1] == pytest.approx(float(answer["value"]), abs=1e-4)
     (here / "my_nets.py").write_text(MODULE + "\n")
@@ -115,8 +115,8 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
 
 @pytest.mark.usefixtures("eagerly")
 def test_it_learns_from_games_against_itself(here):
-    flags = ["--preset", "smoke", "--arch", "my_nets:with_layer", "--iterations", "1", "--gate", "none", "--out", "run"]
-    assert selfplay.main(flags) == 0
+    flags = ["--arch", "my_nets:with_layer", "--iterations", "1", "--set", "gate=none", "--out", "run"]
+    assert selfplay.main(["--preset", "smoke", *flags]) == 0
     assert networks.arch_of(saved.load_core(here / "run" / "best.keras")) == "my_nets:with_layer"
     assert os.environ["DISTILL_IMPORT"].startswith("my_nets:with_layer@"), "for its workers, which import this version"
     assert len(run_folder.read(here / "run").identity["arch source"]) == 64

@@ -85,10 +85,9 @@ def test_any_number_of_boards_is_answered_as_one_by_one(run_folder, place, monke
     boards = played_boards(9)
     together = ask(boards)
     for number, board in enumerate(boards):
-        alone = ask(board)
-        assert alone["policy"].shape == (7,)
-        assert (type(alone["move"]), alone["value"].shape) == (int, ())
-        np.testing.assert_allclose(alone["policy"], together["policy"][number], atol=1e-5)
+        alone = ask(board[None])
+        assert (alone["policy"].shape, alone["value"].shape) == ((1, 7), (1,))
+        np.testing.assert_allclose(alone["policy"][0], together["policy"][number], atol=1e-5)
     shapes = {name: array.shape for name, array in ask(boards[:0]).items()}
     assert shapes == {"logits": (0, 7), "policy": (0, 7), "move": (0,), "value": (0,)}
 
@@ -119,7 +118,7 @@ def test_a_network_that_returns_no_numbers_is_named(tmp_path, factor, line):
     core.set_weights([factor * np.sign(weight) for weight in core.get_weights()])
     core.save(tmp_path / "other.keras")
     with pytest.raises(UserError, match=rf"other\.keras: .*{line}"):
-        predict.load(tmp_path / "other.keras", fast=False)(played_boards(2))
+        predict.load_pretrained(tmp_path / "other.keras")(played_boards(2))
 
 
 def test_a_model_of_another_program_is_refused(tmp_path):

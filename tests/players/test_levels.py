@@ -94,7 +94,7 @@ def test_what_a_trap_is(moves, there_is):
     assert levels.has_trap(*bits(from_moves(moves))).tolist() == [there_is]
 
 
-@pytest.mark.parametrize("name", ["starter", "beginner", "casual"])
+@pytest.mark.parametrize("name", ["beginner", "casual"])
 def test_who_sees_no_trap_does_not_ask_the_network_there(name):
     quiet = ~OWN.any(1) & ~THREATS.any(1)
     trapped = levels.has_trap(CURRENT, MASK)

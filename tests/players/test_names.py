@@ -3,6 +3,7 @@ that is evaluated, its hash and its precision.
 """
 
 import importlib.util
+import zipfile
 
 import pytest
 from helpers import REFERENCE
@@ -35,7 +36,7 @@ def test_a_name_is_parsed(name, parts):
     assert parse(name) == parts
 
 
-def test_a_record_names_the_file_that_is_evaluated_its_hash_and_its_precision(monkeypatch):
+def test_a_record_names_the_file_that_is_evaluated_its_hash_and_its_precision(monkeypatch, tmp_path):
     def record(name, **how):
         (found,) = evaluated([name, "random"], **how).values()
         assert found["sha256"] == names._hash(folder / found["file"])
@@ -49,6 +50,10 @@ def test_a_record_names_the_file_that_is_evaluated_its_hash_and_its_precision(mo
     assert record(name, fast=True) == ("saved_model/model.int8.onnx", "int8", True)
     folder, network = REFERENCE / "pillar", file_hash(REFERENCE / "pillar" / "best.keras")
     assert record("club", fast=True) == ("saved_model/model.onnx", "float32", True)
+    with zipfile.ZipFile(tmp_path / "half.keras", "w") as archive:
+        archive.writestr("config.json", '{"dtype": "mixed_bfloat16"}')
+    (found,) = evaluated([str(tmp_path / "half.keras")]).values()
+    assert (found["file"], found["precision"]) == ("half.keras", "bfloat16")
 
 
 @pytest.mark.parametrize(

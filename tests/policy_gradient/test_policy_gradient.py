@@ -3,8 +3,7 @@
 - the loss and its gradient are the closed forms of the documented formula, with a constant baseline and the value;
 - a step makes a move that won likelier and one that lost unlikelier; equal returns with their mean as baseline, and no
   entropy bonus, change nothing; the bonus alone flattens the policy; full columns take no part;
-- a step leaves batch norms' statistics alone; it is of the policy that draws the moves;
-- the average follows the weights, whatever the precision of the steps.
+- a step leaves batch norms' statistics alone; it is of the policy that draws the moves.
 """
 
 import keras
@@ -120,27 +119,6 @@ def test_a_step_leaves_the_statistics_of_batch_norms_alone():
     assert len(statistics) == 4, "two for each batch norm"
     assert same(statistics, [w.numpy() for w in model.core.non_trainable_weights])
     assert not same(core.get_weights(), model.core.get_weights())
-
-
-@few_steps
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_the_average_follows_the_weights(precision):
-    core = networks.build("mk4", value_head=True)
-    before = core.get_weights()
-    model = learner(core, "value", precision=precision, ema=0.75)
-    batch = batch_of(boards_of(WIN_ON_THE_RIGHT, WIN_IN_THE_MIDDLE), [6, 3], [1.0, -1], 0.05)
-    averaged, expected = networks.build("mk4", value_head=True), []
-    for _ in range(3):
-        take_step(model, batch, 0.01)
-        learned = model.core.get_weights()
-        pairs = zip(expected or learned, learned, strict=True)  # it begins with the weights after the first step
-        expected = [0.75 * average + 0.25 * weights for average, weights in pairs]
-        step.copy_learned(model, averaged)
-        for array, weights in zip(averaged.get_weights(), expected, strict=True):
-            np.testing.assert_allclose(array, weights, atol=1e-6)
-    assert {layer.compute_dtype for layer in model.core.layers[1:-1]} == {precision}
-    assert not same(learned, before)
-    assert same(core.get_weights(), before)
 
 
 @few_steps

@@ -9,7 +9,7 @@ tests/FAULTS.md lists all faults and where each is tested. Here:
 - a clock that was moved back, files from the future
 - one game, a batch larger than the data
 - no pickle: not imported, not allowed in NumPy files
-- shards and records from others: sizes are checked before memory is allocated, names stay in their folder
+- records from others: names stay in their folder
 """
 
 import contextlib
@@ -21,15 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from helpers import change_record, imports_of, make_games, no_file_larger_than, same_record, shard_hashes, write_games
 
 import distill
 from distill import evaluate, export, generate, inspect, prepare, train
-from distill.common import DataError, run_folder
+from distill.common import run_folder
 from distill.datasets import preparation
-from distill.games import schema
 
 PACKAGE = Path(distill.__file__).parent
 TINY = ["--games", "2", "--simulations", "30", "--shard-games", "1", "--workers", "1"]
@@ -223,22 +221,6 @@ def test_an_array_of_objects_is_no_checkpoint(tmp_path, done, capsys):
     assert run("train", tmp_path, inputs=done) == 1
     expected = "checkpoint.npz: damaged (Object arrays cannot be loaded when allow_pickle=False)"
     assert expected in last_line(capsys, "train")
-
-
-ABOUT = {"schema_version": schema.SCHEMA_VERSION, "identity": {}, "run": "ab" * 16, "first_game": 0, "games": 1}
-
-
-def test_a_shard_that_would_fill_the_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(schema, "SHARD_ROWS", 100_000)
-    row = make_games(1, seed=1).slice(0, 1)
-    table = pa.concat_tables([row] * 200_000).combine_chunks()
-    path = tmp_path / "shard-00000.parquet"
-    schema.write_table(path, table, dict(ABOUT))
-    del table
-    used = pa.total_allocated_bytes()
-    with pytest.raises(DataError, match="declares 200,000 rows, a shard holds 100,000 at most"):
-        schema.read_table(path)
-    assert pa.total_allocated_bytes() - used < 1 << 20
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "{elsewhere}", "a/../../elsewhere"])

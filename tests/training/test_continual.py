@@ -43,7 +43,8 @@ def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_
 def test_training_that_a_clock_ends_is_training_of_as_many_steps(three_runs, small_networks):
     examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     recipe = build(Recipe, {"batch_size": 64, "value_target": "outcome"})
-    clocked, counted = (continual.begin(tiny(), recipe) for _ in range(2))
+    core = tiny()
+    clocked, counted = (continual.begin(core, recipe) for _ in range(2))
     looks = iter([False, False, True])
     by_clock = continual.learn(clocked, examples, 0.02, 1, sys.maxsize, lambda: next(looks))
     by_count = continual.learn(counted, examples, 0.02, 1, 3)

@@ -1,7 +1,8 @@
 """The page for people who do not see it, or do not use a mouse. Properties:
 
-- axe finds nothing to complain of in every tab, in an analysis, with the list of keys open and on the description of
-  the API, in light, dark and forced colours, on desktop and phone; every control has a name of its own;
+- axe finds nothing to complain of in every tab, in an analysis, a shared game, a retry, the daily puzzle and a friend's
+  game, with the list of keys open and on the description of the API, in light, dark and forced colours, on desktop and
+  phone; every control has a name of its own;
 - the Tab key reaches every control once, in order, and never leaves the list of keys; single keys can be turned off.
 """
 
@@ -22,8 +23,10 @@ LOOKS = {
 @pytest.mark.parametrize("look", LOOKS)
 def test_axe_does_not_complain_and_every_control_has_a_name_of_its_own(browser, server, look):
     with pages.open_page(browser, f"{server}#{GAME}", **LOOKS[look]) as page:
-        for tab in TABS:
+        for tab in (*TABS, "idea"):
             page.click(f"#tab-{tab}")
+            if tab == "idea":
+                pages.wait_for(page, "!document.getElementById('sight-check').disabled")
             if tab == "analysis":
                 page.evaluate(f"location.hash = '{GAME}'")
                 for kind in ("network", "search", "solver"):
@@ -50,11 +53,37 @@ def test_axe_does_not_complain_and_every_control_has_a_name_of_its_own(browser, 
         assert pages.complaints(page) == [], "docs"
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_does_not_complain_of_shared_games_retries_the_daily_puzzle_and_a_friends_game(browser, server, look):
+    with pages.open_page(browser, f"{server}?#{GAME}", more=False, **LOOKS[look]) as page:
+        page.wait_for_selector("#linked:visible")
+        page.click("#analysis-go")
+        page.click("#analysis-retry")
+        page.keyboard.press(GAME[-1])
+        assert pages.complaints(page) == [], "retry"
+        page.click("#retry-end")
+        page.click("#share-game")
+        assert pages.complaints(page) == [], "share"
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.id") == "share-game"
+        page.evaluate("location.hash = 'daily'")
+        page.click("#puzzle-show")
+        page.wait_for_selector("#daily-squares:visible")
+        assert pages.complaints(page) == [], "daily"
+        page.click("#tab-play")
+        page.get_by_role("button", name="A friend by link").click()
+        page.wait_for_selector("#friend-box:visible")
+        assert page.evaluate("document.activeElement.id") == "friend-send"
+        assert pages.complaints(page) == [], "friend"
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 FOCUSED = """document.activeElement === document.body ? null :
   [...document.querySelectorAll("*")].indexOf(document.activeElement)"""
 REACHABLE = """[...document.querySelectorAll("a[href], button, select, textarea, input, summary, [tabindex='0']")]
 .filter(
-  (control) => control.checkVisibility() && !control.disabled && control.tabIndex >= 0 && !control.closest("dialog")
+  (control) => control.checkVisibility({ visibilityProperty: true }) && !control.disabled && control.tabIndex >= 0
+    && !control.closest("dialog")
 ).length"""
 
 

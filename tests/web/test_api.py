@@ -37,7 +37,8 @@ def test_moves_and_a_board_get_the_same_answer(client, player):
 
 def test_a_network_answers_what_its_saved_model_says(client, models):
     reply = ask(client, player="small", moves=FULL_LEFT).json()
-    expected = predict.load(models / "small", fast=False)(np.array(board_of(FULL_LEFT), np.int8))
+    outputs = predict.load(models / "small", fast=False)(np.array([board_of(FULL_LEFT)], np.int8))
+    expected = {name: array[0] for name, array in outputs.items()}
     np.testing.assert_allclose(reply["policy"], expected["policy"], atol=1e-5)
     assert reply["policy"][0] == 0
     assert reply["move"] == expected["move"]
@@ -203,7 +204,10 @@ def test_the_page_and_the_description_of_the_api_load_nothing_from_elsewhere(cli
         reply = client.get(path)
         assert reply.status_code == 200
         assert reply.headers["content-security-policy"].startswith("default-src 'self'")
-        assert "//" not in reply.text.replace("<!doctype", "")
+        assert "//" not in reply.text.replace(URL, "")
+    forged = client.get("/", headers={"Host": '"><b>@127.0.0.1'}).text
+    assert "preview.png" in forged
+    assert "<b>" not in forged
     assert client.get("/api.py").status_code == 404
     assert client.get("/%2e%2e/api.py").status_code == 404
     assert client.get("/nothing").json() == {"error": "Not Found"}

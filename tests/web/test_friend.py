@@ -51,8 +51,8 @@ def test_two_pages_play_in_a_room_and_are_updated_at_once(page, friend):
         number = pages.stones(who) + 1
         pages.column(who, column).click()
         pages.wait_for_stones(other, number)
-    pages.status_says(page, "You win! Four in a row.")
-    pages.status_says(friend, "Your friend wins. Four in a row.")
+    pages.status_says(page, "You won in ")
+    pages.status_says(friend, "You lost")
     friend.get_by_role("button", name="Rematch").click()
     pages.status_says(friend, "Your turn (Red)")
     pages.wait_for_stones(page, 0)
@@ -67,7 +67,7 @@ def test_new_game_leaves_the_room_and_the_game_can_be_brought_back(page, friend)
     pages.wait_for_stones(friend, 1)
     page.get_by_role("button", name="New game").click()
     pages.status_says(friend, "Your turn (Yellow)")
-    assert page.get_by_role("radio", name="Club").is_checked()
+    assert page.get_by_role("radio", name="Casual").is_checked()
     assert page.evaluate("location.hash") == ""
     pages.column(friend, 4).click()
     page.get_by_role("button", name="Back to the last game").click()
@@ -76,7 +76,20 @@ def test_new_game_leaves_the_room_and_the_game_can_be_brought_back(page, friend)
     for _ in range(2):  # through the same game, as it was before New game, to the set-up
         page.go_back()
     pages.wait_for_stones(page, 0)
-    assert page.get_by_role("radio", name="Club").is_checked()
+    assert page.get_by_role("radio", name="Casual").is_checked()
+
+
+def test_a_game_whose_room_has_expired_goes_on_by_links(browser, server):
+    with pages.open_page(browser, server, more=False, ignore=("404",)) as page:
+        invite(page)
+        pages.column(page, 4).click()
+        for key in "sph":
+            page.keyboard.press(key)
+        pages.status_says(page, "Your friend is to move, but not here")
+        page.route("**/api/v1/rooms/*", lambda route: route.fulfill(status=404, json={"error": "expired"}))
+        pages.visit(page)
+        pages.wait_for(page, "location.hash === '#friend/4'")
+        pages.status_says(page, "Send the link to your friend")
 
 
 def test_without_rooms_the_link_has_the_moves_and_goes_to_and_fro(browser, server):

@@ -129,7 +129,7 @@ NAN = row(*[np.nan] * 7)
 @pytest.mark.parametrize(
     ("word", "changed", "status", "line"),
     [
-        ("made", {"logits": NAN}, 500, "returned a logit that is NaN or infinite on 1 of 1 boards"),
+        ("made", {"policy": NAN}, 500, "returned a probability that is NaN, outside [0, 1] or of a full"),
         ("made@puct:20", {"logits": NAN}, 500, "returned a logit that is NaN or infinite on 1 of 1 boards"),
         ("made", {"policy": row(*[0.3] * 7)}, 500, "returned a probability that is NaN, outside [0, 1] or of a full"),
         ("made", {"policy": row(0, *[0.3] * 6)}, 500, "returned a policy that does not sum to 1"),

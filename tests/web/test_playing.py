@@ -255,7 +255,7 @@ def test_networks_are_offered_with_their_sizes_and_play_with_a_search(page, serv
         option = page.locator(f"#player-1 option[value='reference/{facts['network']}']")
         assert option.get_attribute("title") == f"{facts['arch']}, {facts['parameters']:,} parameters"
     pages.start(page, "414243", first="reference/pillar@puct:50")
-    pages.status_says(page, "pillar with search, 50 simulations wins.")
+    pages.status_says(page, "You lost")
     assert pages.moves_of(page) == "4142434"
     pages.start(page, "44")
     page.click("#tab-analysis")

@@ -322,7 +322,7 @@ def test_the_puzzle_of_the_day_is_one_of_the_file_by_the_date_and_its_tries_are_
         pages.wait_for(page, "document.getElementById('puzzle-copied').textContent.includes('copied')")
         number = "2 tries" if wrong else "1 try"
         assert page.evaluate("navigator.clipboard.readText()").split("\n") == [
-            f"Connect 4, puzzle of 28 November: solved in {number}", squares, f"{server}?#daily",
+            f"Connect 4, puzzle of 28 November: solved in {number}", squares, f"{server}#daily",
         ]  # fmt: skip
         page.get_by_role("button", name="Daily puzzle").click()
         says(page, "to move and")
@@ -512,6 +512,17 @@ def test_clicks_stones_and_keys_walk_the_book_and_out_of_it(page):
     assert page.inner_text("#openings-title") == "Beyond the book"
     page.click("#openings-back")
     assert listed(page) == expected(known)
+
+
+def test_the_openings_after_a_finished_game_show_its_last_known_position(page):
+    pages.start(page, "4142434")
+    pages.wait_for_stones(page, 7)
+    page.click("#tab-openings")
+    page.locator(".opening").first.wait_for()
+    known = stones(page)
+    assert 0 < known < 7
+    assert openings.key(rules.from_moves("4142434"[:known]))[0] in BOOK["positions"]
+    assert openings.key(rules.from_moves("4142434"[: known + 1]))[0] not in BOOK["positions"]
 
 
 def test_a_file_that_does_not_come_is_told_of(browser, server):

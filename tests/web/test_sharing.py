@@ -68,7 +68,7 @@ def test_a_result_is_shared_as_link_picture_and_gif_of_the_last_eight_moves(brow
     with pages.open_page(browser, server, more=False, permissions=["clipboard-read", "clipboard-write"]) as page:
         win_against_club(page)
         page.locator("#end").get_by_role("button", name="Share").click()
-        assert page.inner_text("#sharing-text") == "I beat Club in 4 moves: your turn"
+        assert page.inner_text("#sharing-text") == "I beat Casual in 4 moves: your turn"
         page.get_by_role("button", name="Copy link").last.click()
         pages.wait_for(page, "document.getElementById('sharing-note').textContent === 'The link is copied.'")
         assert page.evaluate("navigator.clipboard.readText()") == f"{server}#4142434"
@@ -138,31 +138,39 @@ def test_a_share_sheet_gets_link_and_picture_and_may_be_closed(browser, server):
         assert page.inner_text("#sharing-note") == ""
         assert page.evaluate("shared[0]") == {
             "url": f"{server}#4142434",
-            "text": "I beat Club in 4 moves: your turn",
+            "text": "I beat Casual in 4 moves: your turn",
             "files": [["connect4-4142434.png", "image/png"]],
         }
 
 
 def test_a_shared_link_replays_its_game_and_its_position_can_be_played(browser, server):
-    with pages.open_page(browser, f"{server}?#44455", more=False, reduced_motion="no-preference") as page:
-        assert pages.stones(page) < 5
-        pages.wait_for_stones(page, 5)
+    with pages.open_page(browser, server, more=False, reduced_motion="no-preference") as page:
+        page.clock.install(time=0)
+        page.clock.pause_at(1000)
+        pages.visit(page, f"{server}?#44455")
+        assert pages.stones(page) == 0
+        page.clock.run_for(2000)
+        assert 0 < pages.stones(page) < 5
+        page.clock.run_for(2000)
+        assert pages.stones(page) == 5
         pages.status_says(page, "Move 5 of 5")
         assert page.inner_text("#linked-text") == "A shared position: Yellow to move."
         page.click("#linked-replay")
+        page.clock.run_for(1000)
+        assert 0 < (at := pages.stones(page)) < 5
         page.click("#linked-replay")
-        at = pages.stones(page)
-        page.wait_for_timeout(900)
-        assert pages.stones(page) == at < 5, "stopped"
+        page.clock.run_for(2000)
+        assert pages.stones(page) == at, "stopped"
         page.keyboard.press("End")
         page.get_by_role("button", name="Play this position").click()
         assert page.get_attribute("#tab-play", "aria-selected") == "true"
         assert pages.moves_of(page).startswith("44455")
         pages.visit(page, f"{server}?other#{RED_WINS}")
-        pages.wait_for_stones(page, 7)
+        page.clock.run_for(8000)
+        assert pages.stones(page) == 7
         assert page.inner_text("#linked-text") == "A shared game: Red won in 4 moves."
         page.get_by_role("button", name="Play a game").click()
-        pages.status_says(page, "Your turn (Red)")
+        pages.status_says(page, "You are Red against Casual")
 
 
 @pytest.fixture(scope="module")

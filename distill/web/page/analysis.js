@@ -400,6 +400,7 @@ export class Analysis {
     fill($("analysis-errors"), errors.filter((index) => !slips.includes(index)).map(button));
     fill($("analysis-slips").lastElementChild, slips.map(button));
     $("analysis-slips").hidden = slips.length === 0;
+    if (slips.includes(game.cursor)) $("analysis-slips").open = true;
     $("analysis-slips").firstElementChild.textContent = count(slips.length, "inaccuracy", "inaccuracies");
     $("analysis-none").hidden = errors.length > 0;
     $("analysis-retry").hidden = !pliesOf(this.#result, this.#own).length;

@@ -10,8 +10,9 @@ import { capital } from "./opinions.js";
 import { isHandheld } from "./sending.js";
 
 const ROOMS = "api/v1/rooms";
-const KEY = "distill-rooms"; // in localStorage: {room: this person's side in the first game}, of the last MOST_KEPT
+const KEY = "distill-rooms"; // in localStorage: {room: [this person's side in the first game, moves]}, of the last MOST_KEPT
 const MOST_KEPT = 20;
+const LOST = "The connection is lost; trying again…";
 const HIDDEN = ["hint", "resign", "pause", "switch", "flip", "start-game", "players-note"];
 
 const PANEL = `
@@ -84,8 +85,12 @@ export class Friend {
    * @param {string[]} [players] of the game before the page was reloaded
    */
   open({ room = "", moves = "" }, players) {
-    const kept = players?.includes(REMOTE) ? players.indexOf(PERSON) : undefined;
-    this.#enter({ room, moves, side: room ? stored(KEY)[room] ?? 1 : kept ?? moves.length % 2 });
+    if (!room) {
+      const side = players?.includes(REMOTE) ? players.indexOf(PERSON) : moves.length % 2;
+      return this.#enter({ room, moves, side });
+    }
+    const [side, played] = keptSeat(room);
+    this.#enter({ room, moves: moves || played, side });
   }
 
   #enter({ room, moves, side }) {
@@ -119,15 +124,23 @@ export class Friend {
   /* ---- the room ---- */
 
   #follow(room) {
-    keepSeat(room, this.#seat);
+    keepSeat(room, this.#seat, this.#actions.own().moves);
     this.#stream = new EventSource(`${ROOMS}/${room}`);
     this.#stream.onmessage = ({ data }) => this.#receive(JSON.parse(data));
-    this.#stream.onerror = () => {
-      this.#clients = 0;
-      const isClosed = this.#stream?.readyState === EventSource.CLOSED;
-      this.#failure = isClosed ? "This game has expired, or its link is incomplete." : "The connection is lost; trying again…";
-      this.#actions.refresh();
-    };
+    this.#stream.onerror = () => this.#lose();
+  }
+
+  /** The connection is lost; the browser tries again, unless there is no such room any more. */
+  #lose() {
+    this.#clients = 0;
+    this.#failure = LOST;
+    if (this.#stream.readyState === EventSource.CLOSED) {
+      const { moves } = this.#actions.own();
+      this.#failure = moves ? "" : "This game has expired, or its link is incomplete.";
+      if (moves) this.#room = ""; // the game goes on by links that have the moves
+      $("friend-note").textContent = moves ? "The room has expired: the link has the moves now." : "";
+    }
+    this.#actions.refresh();
   }
 
   #receive({ moves, games, clients }) {
@@ -143,6 +156,7 @@ export class Friend {
     } else if (own !== moves) {
       this.#actions.update(moves);
     }
+    keepSeat(this.#room, this.#seat, this.#actions.own().moves);
     this.#actions.refresh();
   }
 
@@ -154,7 +168,7 @@ export class Friend {
       });
       if (!reply.ok && reply.status !== 409) await contentOf(reply, "moves"); // 409: the stream has the moves
     } catch (error) {
-      this.#failure = error.message;
+      this.#failure = error instanceof TypeError ? LOST : error.message; // fetch says so
       this.#actions.refresh();
     }
     this.#isSending = false;
@@ -233,8 +247,15 @@ async function openRoom() {
 }
 
 /** Whoever opened a room keeps the first seat through reloads; others take the second. */
-function keepSeat(room, side) {
+function keepSeat(room, side, moves) {
   const { [room]: _, ...others } = stored(KEY);
-  const kept = [...Object.entries(others), [room, side]].slice(-MOST_KEPT);
+  const kept = [...Object.entries(others), [room, [side, moves]]].slice(-MOST_KEPT);
   tryEffect(() => localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(kept))));
+}
+
+/** [side, moves]; what is stored may be anything. */
+function keptSeat(room) {
+  const [side, moves] = [stored(KEY)[room]].flat();
+  const isGame = /^[1-7]*$/.test(moves ?? "-");
+  return side === 0 || side === 1 ? [side, isGame ? moves : ""] : [1, ""];
 }

@@ -14,7 +14,7 @@ const $ = (id) => document.getElementById(id);
 
 export class Linked {
   #root;
-  #moves = null; // of the game in the link
+  moves = null; // of the game in the link
 
   /**
    * @param {HTMLElement} root to fill
@@ -30,7 +30,7 @@ export class Linked {
 
   /** A link was opened. */
   open(moves) {
-    this.#moves = moves;
+    this.moves = moves;
   }
 
   /**
@@ -38,7 +38,7 @@ export class Linked {
    * @param {string} shown moves on the board
    */
   show(game, shown) {
-    this.#root.hidden = game?.moves !== this.#moves || !this.#moves;
+    this.#root.hidden = game?.moves !== this.moves || !this.moves;
     $("analysis-play").hidden = !this.#root.hidden; // which does the same
     if (this.#root.hidden) return;
     const { isOver, winner, side, ply } = replay(game.moves);

@@ -54,7 +54,7 @@ const pasteBox = new PasteBox($("share"), { load: replaceGame, openPuzzle, follo
 const modes = { play: {}, analysis, puzzles: {}, openings: {}, idea: {} }; // see changeMode
 const friend = new Friend(game, $("by-link"), Boolean(engine.isServed), {
   own: () => ({ moves: (mine ?? game).moves, players: game.players }),
-  makePlace, enter: enterFriendsGame, update: updateOwn, refresh: () => show(), send: (url, text) => send({ url, text }, "The link"),
+  makePlace, enter: enterFriendsGame, update: updateOwn, refresh: () => (show(), writeLink()), send: (url, text) => send({ url, text }, "The link"),
 });
 let mine = null; // the person's own game as it stood, while another tab shows another
 let thinking = null; // AbortController of the requested move
@@ -138,7 +138,8 @@ function updateOwn(moves) {
     return writeLink();
   }
   game.goTo(game.moves.length);
-  if (moves.slice(0, -1) === game.moves) game.play(Number(moves.at(-1)) - 1);
+  const isTheirs = game.players[game.moves.length % 2] === REMOTE; // else another page of this person has played
+  if (isTheirs && moves.slice(0, -1) === game.moves) game.play(Number(moves.at(-1)) - 1);
   else game.restore({ ...game.snapshot(), moves, cursor: moves.length });
 }
 
@@ -483,7 +484,7 @@ function openEntry() {
  */
 function writeLink() {
   const tab = tabs.chosen;
-  const state = { tab, ...ownGame(), undo, game: mine && game.snapshot(), view: modes[tab].view?.() ?? null };
+  const state = { tab, ...ownGame(), undo, game: mine && game.snapshot(), view: modes[tab].view?.() ?? null, linked: linked.moves };
   const name = addressName();
   if (JSON.stringify(state) === JSON.stringify(history.state) && location.hash.slice(1) === name) return;
   tryEffect(() => history.replaceState(state, "", addressOf(name)));
@@ -518,6 +519,7 @@ function restoreEntry(state) {
     restoreOwn(state);
     undo = left ?? state.undo;
   }
+  linked.open(state.linked);
   if (state.game) kept[state.tab] = { by: game.moves, game: state.game, view: state.view };
 }
 
@@ -668,7 +670,7 @@ function connectControls() {
 }
 
 function act(key) {
-  if (mine && "sph".includes(key)) return; // who plays is a matter of the person's own game
+  if ((mine || friend.isOn) && "sph".includes(key)) return; // who plays is a matter of the person's own game
   if (replaying) stopReplay();
   (modes[tabs.chosen].keys?.[key] ?? COMMANDS[key])();
 }
