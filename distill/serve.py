@@ -57,14 +57,14 @@ Origin = Annotated[str, _matching(r"https?://[^/\s]+", "scheme and host, such as
 Player = Annotated[str, _matching(plugins.SPEC.pattern, "module:object")]
 
 
-FLAGS = ("models", "players", "host", "port", "allow_host", "allow_origin", "allow_frame", "max_simulations", "workers")
-
-
 class ServeConfig(Settings):
     """Serve the page and the JSON API on this machine."""
 
     command_line: ClassVar[CommandLine] = CommandLine(
-        flags=FLAGS,
+        flags=(
+            *("models", "players", "host", "port", "allow_host", "allow_origin", "allow_frame"),
+            *("max_simulations", "workers"),
+        ),
         examples=("--players my_player:choose", "--host 0.0.0.0 --port 80"),
         page="docs/website.md",
     )

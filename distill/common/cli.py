@@ -9,7 +9,7 @@
 
 `common/settings.py` parses the words, and `common/boundary.py` turns errors and signals into lines and exit codes: 0
 success; 2 a wrong flag value; 1 data or environment; 130, 143 or 129 after Ctrl-C, SIGTERM or a closed terminal, with
-the command that resumes.
+the command that resumes or starts again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Games of two people who share a link, kept in memory: the moves, and a stream of them for whoever has the link open.
 
 There are no accounts: whoever knows a room's name, which cannot be guessed, may move in it. The client knows whose turn
-it is. A room is dropped a day after its last use, and the one unused for longest makes place for a new one.
+it is. A room is dropped a day after its last use; where there are too many, the least recently used one goes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Room:
 
 
 class Rooms:
-    """All rooms, the one unused for longest first."""
+    """All rooms, the least recently used one first."""
 
     def __init__(self) -> None:
         self._rooms: dict[str, Room] = {}
