@@ -24,7 +24,6 @@ const get = (local) => [0x20, ...leb(local)];
 const set = (local) => [0x21, ...leb(local)];
 const constant = (number) => [0x41, number]; // below 64
 const ADD = [0x6a];
-const SUBTRACT = [0x6b];
 const SHIFT = [0x74];
 const LESS = [0x49];
 const END = [0x0b];
