@@ -49,7 +49,7 @@ export class Daily {
   get inWords() {
     if (!this.isDone) return "";
     if (this.tries.at(-1) === "shown") return "Not solved";
-    return `Solved in ${count(1 + this.tries.filter((kind) => kind !== "right").length, "try").replace("trys", "tries")}`;
+    return `Solved in ${count(1 + this.tries.filter((kind) => kind !== "right").length, "try", "tries")}`;
   }
 
   /** What is copied for others, without giving the solution away. */
