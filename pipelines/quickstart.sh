@@ -23,7 +23,7 @@ say "1/6  the teacher plays $games games"
 "$python" -m distill.generate --games "$games" --out "$data"
 say "2/6  the CNN trains on them for $minutes minutes"
 "$python" -m distill.train --arch cnn --data "$data" --out "$model" \
-  --epochs "$epochs" --batch-size 128 --minutes "$minutes"
+  --epochs "$epochs" --batch-size 128 --set minutes="$minutes"
 say "3/6  our own network trains from scratch for $own_minutes minutes: first on short searches, then on its own"
 "$python" -m distill.selfplay --preset hour --minutes "$own_minutes" --out "$own"
 say '4/6  export for apps that use TensorFlow without this project'

@@ -2,6 +2,7 @@
 
 * Every command of the package, of the experiments and of the benchmarks that a page, a docstring or a recipe shows has
   flags that there are, with words that they take. Nothing is run: each stops where its words are read.
+* So has every command that a recipe runs, with the words that the recipe's variables become.
 * Every script of `benchmarks/` and `pipelines/` shows at least one.
 * `--help` of a command lists at most 20 flags, in 80 columns; no class of settings has more than 15, all described.
 * A command that is none, of each kind, is found.
@@ -16,6 +17,7 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +28,7 @@ from pydantic import ValidationError
 
 from distill.__main__ import COMMANDS as STAGES
 from distill.common import settings
+from tests.project.test_setup_scripts import Machine
 
 ROOT = Path(__file__).parents[2]
 HISTORY = ("CHANGELOG.md", "LOG.md")
@@ -110,6 +113,23 @@ def test_a_command_that_is_shown_can_be_given(words, only_read, monkeypatch):
     with pytest.raises((Read, SystemExit)) as stop:
         give(words, monkeypatch)
     assert getattr(stop.value, "code", 0) == 0  # --help ends a command
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    ["quickstart.sh", "hour.sh", "published.sh", "alphazero.sh connect4-zero", "reinforce_mk4.sh", "reference.sh"],
+)
+def test_a_command_that_a_recipe_runs_can_be_given(recipe, tmp_path, only_read, monkeypatch):
+    machine = Machine(tmp_path)
+    machine.add("python3.12", "3.12")
+    (machine.path / "tee").symlink_to(str(shutil.which("tee")))
+    machine.run(*recipe.split())
+    calls = [line.split()[1:] for line in [*machine.calls("-m distill."), *machine.calls("-m experiments.")]]
+    assert len(calls) > 1
+    for words in calls:
+        with pytest.raises((Read, SystemExit)) as stop:
+            give(tuple(words), monkeypatch)
+        assert getattr(stop.value, "code", 0) == 0, words
 
 
 def test_every_script_shows_how_it_is_run():
