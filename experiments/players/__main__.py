@@ -33,7 +33,7 @@ from experiments.players import measure
 from experiments.players import page as pages
 
 LADDER = (
-    "random", "beginner", "punisher", "casual", "uct:100", "regular", "transformer", "uct:1000",
+    "random", "starter", "beginner", "punisher", "casual", "uct:100", "regular", "transformer", "uct:1000",
     "transformer-strong", "cnn", "club", "uct:10000", "cnn-strong", "pillar", "expert", "pillar-large",
     "pillar@puct:50", "pillar@puct:200", "pillar@puct:800", "perfect",
 )  # fmt: skip
