@@ -185,7 +185,7 @@ def test_keys_and_buttons_step_through_the_game_and_its_graph(page):
     assert graph.get_attribute("aria-valuetext") == "After 0 moves: Red wins in 21 moves; next red plays 4, only move"
     assert page.inner_text("#analysis-detail") == "Move 1: Red plays column 4. The only winning move."
     page.keyboard.press("End")
-    assert page.inner_text("#analysis-detail") == "End of game: select a move above."
+    assert page.inner_text("#analysis-detail") == "Select a move above."
 
 
 def test_a_move_from_an_earlier_position_starts_a_variation_and_the_game_stays(page):

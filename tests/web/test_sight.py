@@ -1,6 +1,7 @@
 """What the network sees, and the tour of three positions. Properties:
 
 - the stones above the columns are the network's policy, the bar its value in words; a puzzle is not given away;
+- on every phone it opens in a game and closes again;
 - a search checks it in steps, stones and bar move, and the exact answer comes last; another position ends it;
 - the review draws the line that would have won on the board, numbered;
 - `#idea` is a tour: right at a glance; wrong, and the search finds it; right against intuition.
@@ -90,6 +91,18 @@ def test_a_search_checks_it_in_steps_until_the_exact_answer(page, server):
     page.get_by_role("button", name="One move back").click()
     look(page)
     assert page.is_hidden("#sight-steps"), "another position ends the check"
+
+
+@pytest.mark.parametrize("size", [(390, 844), (844, 390), (320, 568)], ids=str)
+def test_on_a_phone_it_opens_in_a_game_and_closes(browser, server, size):
+    with pages.open_page(browser, server, more=MORE, **pages.phone(*size)) as page:
+        page.click("#start-game")
+        page.get_by_role("button", name="What the network sees").click()
+        look(page)
+        page.get_by_role("button", name="Close").click()
+        assert page.is_hidden("#sight")
+        assert page.locator("#board.has-sight").count() == 0
+        assert page.evaluate("document.activeElement.id") == "sight-button"
 
 
 def test_a_puzzle_is_not_given_away(page):

@@ -421,7 +421,7 @@ export class Analysis {
       const played = `Move ${index + 1}: ${capital(game.colour(index % 2))} plays column ${game.moves[index]}.`;
       $("analysis-detail").textContent = `${played} ${mark === "only move" ? this.#onlyMove(index) : WORDS[mark]}`;
     } else {
-      $("analysis-detail").textContent = "End of game: select a move above.";
+      $("analysis-detail").textContent = "Select a move above.";
     }
   }
 

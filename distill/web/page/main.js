@@ -396,6 +396,14 @@ function say(line) {
   show();
 }
 
+function toggleSight() {
+  if ($("sight-button").hidden) return;
+  const hadFocus = $("sight").contains(document.activeElement);
+  sight.toggle();
+  show();
+  if (hadFocus) $("sight-button").focus({ preventScroll: true });
+}
+
 function show(why) {
   const position = replay(movesShown());
   const colours = [0, 1].map((side) => game.colour(side));
@@ -618,14 +626,14 @@ const COMMANDS = {
   End: () => game.goTo(game.moves.length),
   ",": () => game.goTo(game.cursor - 1),
   ".": () => game.goTo(game.cursor + 1),
-  w: () => $("sight-button").hidden || (sight.toggle(), show()),
+  w: toggleSight,
   "?": () => $("keys").showModal(),
 };
 
 function connectControls() {
   const clicks = {
     switch: "s", flip: "f", pause: "p", first: "Home", back: ",", forward: ".", last: "End", "take-back": "u", new: "n", hint: "h",
-    "keys-button": "?", "sight-button": "w",
+    "keys-button": "?", "sight-button": "w", "sight-close": "w",
   };
   for (const [id, key] of Object.entries(clicks)) $(id).addEventListener("click", () => act(key));
   addEventListener("progress", ({ detail }) => {

@@ -34,7 +34,7 @@ const PANEL = `
     <button id="puzzle-show" type="button">Solution</button>
     <button id="puzzle-line" type="button">Play the line</button>
     <button id="puzzle-analyse" type="button">Analyse</button>
-    <button id="puzzle-next" type="button" class="primary">Next</button>
+    <button id="puzzle-next" type="button">Next</button>
   </div>
   <dl class="tally">
     <div><dt>Your rating</dt><dd id="puzzle-rating"></dd></div>
@@ -365,6 +365,7 @@ export class Puzzles {
     $("puzzle-show").hidden = !hasPuzzle || isDone;
     $("puzzle-line").hidden = !isDone || this.#line.length < 2;
     $("puzzle-next").textContent = isDone ? "Next" : "Skip";
+    $("puzzle-next").classList.toggle("primary", isDone);
     $("puzzle-next").hidden = !hasPuzzle || isWrong;
     $("puzzle-copy").hidden = !hasPuzzle;
     this.#renderDaily();

@@ -20,7 +20,10 @@ const MARKUP = `
   <div id="sight-bar" class="sight-bar" aria-hidden="true"><i></i></div>
   <ol id="sight-steps" class="sight-steps" aria-label="Positions searched"></ol>
   <p id="sight-line"></p>
-  <div class="buttons"><button id="sight-check" type="button" class="primary">Let a search check it</button></div>`;
+  <div class="buttons">
+    <button id="sight-check" type="button" class="primary">Let a search check it</button>
+    <button id="sight-close" type="button">Close</button>
+  </div>`;
 const IDEA = "The network answers at a glance; the search taught it.";
 
 const $ = (id) => document.getElementById(id);
