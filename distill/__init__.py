@@ -20,8 +20,8 @@ from distill.common.plugins import hash_imports
 hash_imports()  # now, because a notebook may import a user's module before it uses the library
 register_with_keras()  # now, because a program may use Keras without this library
 
-VERSION = "0.1.0"
-"""The version without the commit, as files of games name it; `__version__` adds the commit: 0.1.0+g1234567."""
+VERSION = "0.2.0"
+"""The version without the commit, as files of games name it; `__version__` adds the commit: 0.2.0+g1234567."""
 
 PUBLIC = {
     "Choices": "distill.players.player:Choices",

@@ -83,7 +83,8 @@ def run(config: InspectConfig) -> str:
         todo = "delete the files that are wrong and start the command that wrote them again"
         raise UserError(f"{wrong:,} violations in {rows:,} rows; {todo}")
     names, seconds = ", ".join(config.places), time.perf_counter() - began
-    return f"{names}: {files:,} shards, {rows:,} rows, no violation ({seconds:.1f} s)"
+    shards = "1 shard" if files == 1 else f"{files:,} shards"
+    return f"{names}: {shards}, {rows:,} rows, no violation ({seconds:.1f} s)"
 
 
 def _counts(rows: reader.RawRows, kind: str) -> list[list[str]]:

@@ -87,6 +87,11 @@ def run(config: WalkConfig) -> str:
     # A network that cannot be loaded shows before anything is deleted.
     choose = walk.chooser(config.player, config.workers, symmetric=config.symmetric)
     name, networks = config.player, names.evaluated([config.player], fast=True)
+    folder_of = names.network_of(name)
+    for network in networks.values() if folder_of and folder_of.is_dir() else ():
+        if network["precision"] == "int8":  # without TensorFlow, and without a file in float32
+            problem = f"{name}: only its 8-bit copy {network['file']} can be evaluated here"
+            raise UserError(f"{problem}; install TensorFlow, or name that file itself to walk it")
     who = {"player": name, "replies": config.replies, "identity": identity(name), "networks": networks}
     kind, files = f"walk against {config.replies} replies", () if best else LAYERS
     settings = as_json(config.replace(restart=False))

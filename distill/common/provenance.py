@@ -27,7 +27,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def version() -> str:
-    """The version with the commit, if it is known: 0.1.0+g1234567, and .dirty if files have changed since."""
+    """The version with the commit, if it is known: 0.2.0+g1234567, and .dirty if files have changed since."""
     head = commit()
     if head is None:
         return distill.VERSION

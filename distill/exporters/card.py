@@ -141,6 +141,7 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
             "int8": _int8(record["files"]),
             "programs": "\n".join(_programs(formats.values())).rstrip(),
             "value": _PARTS["value"] if record["value_head"] else "",
+            **{name: _of_shipped(name, record) for name in ("purpose", "stages", "walk")},
             "training": _training(record["training"]),
             "license": "apache-2.0" if record["ships"] else "unknown",
             "datasets": json.dumps([f"{HUB}/{name}" for name in learned_from]),
@@ -150,6 +151,11 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
             "mistakes": _mistakes(**record["mistakes"]),
         }
     )
+
+
+def _of_shipped(part: str, record: Mapping[str, Any]) -> str:
+    """What a person wrote about a network that ships; empty for other networks."""
+    return _PARTS.get(f"{part} {record['network']}", "") if record["ships"] else ""
 
 
 def _index(record: Mapping[str, Any]) -> str:

@@ -2,9 +2,11 @@
 
 - layers, results, lines and best replies are those of plain recursion, by any number of workers;
 - a killed enumeration resumes to the same files;
-- the command refuses another player's folder and damaged files before it deletes anything.
+- the command refuses another player's folder and damaged files before it deletes anything;
+- a network of which only an 8-bit file can be evaluated is refused, and that file is walked under its own name.
 """
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -203,6 +205,25 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(tm
     assert command.main([str(tmp_path / "damaged.keras"), *flags, "--restart"]) == 1
     assert "not a readable Keras model" in capsys.readouterr().err
     assert state(tmp_path) == before
+
+
+def test_an_8_bit_file_is_walked_only_under_its_own_name(tmp_path, monkeypatch, capsys):
+    shipped, published = REFERENCE / "pillar-large" / "saved_model", tmp_path / "models" / "small" / "saved_model"
+    published.mkdir(parents=True)
+    for name in ("model.int8.onnx", "export.json"):
+        shutil.copy(shipped / name, published)
+    monkeypatch.chdir(tmp_path)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "tensorflow" else find(name))
+    flags = ["--replies", "all", "--most-stones", "2", "--workers", "1", "--out", "walk"]
+    assert command.main(["models/small", *flags]) == 1
+    assert "only its 8-bit copy saved_model/model.int8.onnx can be evaluated here" in capsys.readouterr().err
+    assert not (tmp_path / "walk").exists()
+    file = str(published / "model.int8.onnx")
+    assert command.main([file, *flags]) == 0
+    assert "(model.int8.onnx, int8) moving first" in capsys.readouterr().out
+    (network,) = run_folder.finished("walk", "walk against all replies").identity["networks"].values()
+    assert (network["file"], network["precision"]) == ("model.int8.onnx", "int8")
 
 
 def test_a_player_is_tried_before_a_walk_is_deleted_and_stays_the_same_in_worker_processes(

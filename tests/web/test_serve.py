@@ -4,7 +4,7 @@
   process, of which no semaphores are left (`pages.listening`: Ctrl-C);
 - several people review at once, and none of them is refused;
 - a taken port, a folder without networks and missing packages are told in one line;
-- the examples of docs/website.md work, and a page of another host may use the API where that was said;
+- the examples of docs/http-api.md work, and a page of another host may use the API where that was said;
 - it prints where it listens, over IPv4 and IPv6, and answers under other names only where that was said.
 """
 
@@ -61,7 +61,8 @@ def test_four_people_review_at_once_twenty_times_and_none_is_refused(server):
 
 
 def test_the_examples_of_the_documentation_work_and_it_stops_within_seconds_whatever_is_open(tmp_path):
-    examples = dict(re.findall(r"```(sh|js)\n(.*?)```", Path("docs/website.md").read_text(encoding="utf-8"), re.DOTALL))
+    text = Path("docs/http-api.md").read_text(encoding="utf-8")
+    examples = dict(re.findall(r"```(sh|js)\n(.*?)```", text, re.DOTALL))
     (tmp_path / "index.html").write_text("<!doctype html><title>another host</title>")
     flags = ["--port", "0", "--workers", "1", "--max-simulations", "1000000"]
     with ExitStack() as stack:
