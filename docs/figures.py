@@ -1,10 +1,15 @@
-"""Draws the pictures of the explanation pages into docs/figures/: `python docs/figures.py`.
+"""Draws the pictures of the explanation pages into docs/figures/: `python docs/figures.py`, or with names of pictures.
 
-Visits, scores and policies in them are computed: a search of the position, the shipped boards, the shipped networks.
+Visits, scores, planes, policies and numbers of weights in them are computed: by searches of a position, from the
+shipped boards and grades, and from the networks. Every picture is as wide as a phone, so its text is read there, too,
+and has a background of its own, so it is read in light and in dark mode.
 """
 
 from __future__ import annotations
 
+import csv
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +17,265 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import distill
+from distill import networks
 from distill.datasets import benchmark
-from distill.game import rules
+from distill.game import encoding, rules
 from distill.mcts import uct
 from distill.mcts.settings import UctSettings
 
 FOLDER = Path(__file__).with_name("figures")
-OWN, OTHER, EMPTY, BLUE = "#e0a500", "#c23b3b", "#e8ecf2", "#33629b"
-POSITION = rules.from_moves("44432")
+WIDTH = 5.4
+"""In inches. A phone shows this at two thirds of its size, so no text is smaller than 10.5 points."""
+OWN, OTHER, EMPTY, BLUE, GREEN, GREY, INK = "#e0a500", "#c23b3b", "#dfe5ee", "#33629b", "#4f8a4f", "#8a8f98", "#1d2530"
+POSITION = rules.from_moves("33443")
+MANY_STONES = "3444555522617"
+"""The first position of the page's tour (`distill/web/page/tour.json`)."""
+
+
+# Explanations ---------------------------------------------------------------------------------------------------------
+
+
+def simulation() -> None:
+    """The four steps of one simulation on a small tree."""
+    places = {"": (3, 3), "a": (1.6, 2), "b": (3, 2), "c": (4.4, 2), "ba": (2.4, 1), "bb": (3.6, 1), "baa": (2.4, 0)}
+    titles = ("1  select", "2  expand", "3  evaluate: a rollout", "4  backup")
+    figure, grid = plt.subplots(2, 2, figsize=(WIDTH, 5.4))
+    for step, (axes, title) in enumerate(zip(grid.flat, titles, strict=True)):
+        axes.set(xlim=(0.9, 5.3), ylim=(-1.7, 3.4), aspect="equal")
+        axes.set_title(title, loc="left", fontweight="bold")
+        axes.axis("off")
+        shown = [name for name in places if step or name != "baa"]
+        path = ["", "b", "ba"] + (["baa"] if step else [])
+        for name in shown[1:]:
+            (x, y), (above_x, above_y) = places[name], places[name[:-1]]
+            on_path = name in path
+            axes.plot(
+                [above_x, x], [above_y, y], color=BLUE if on_path else GREY, linewidth=3 if on_path else 1, zorder=1
+            )
+        for name in shown:
+            color = GREEN if name == "baa" else BLUE if name in path else EMPTY
+            axes.add_patch(plt.Circle(places[name], 0.28, color=color, zorder=2))
+        x, y = places["baa"]
+        if step == 2:
+            axes.plot(
+                x + 0.13 * np.sin(np.linspace(0, 12, 60)), np.linspace(y - 0.25, -1.4, 60), color=GREEN, linewidth=1.5
+            )
+            axes.text(x + 0.3, -1.5, "the mover loses: −1", va="center", color=INK)
+        if step == 3:
+            for name, sign in zip(reversed(path), ("−1", "+1", "−1", "+1"), strict=True):
+                axes.text(places[name][0] - 0.35, places[name][1], sign, ha="right", va="center", color=INK)
+    save(figure, "simulation")
+
+
+def teacher() -> None:
+    """Three searches of one position, their votes, the label."""
+    settings = UctSettings(simulations=10_000, votes=1)
+    results = [uct.search([POSITION], settings, seeds=seed)[0] for seed in (1, 2, 3)]
+    votes = [int(result.votes[0]) for result in results]
+    label = max(votes, key=lambda vote: (votes.count(vote), sum(result.visits[vote] for result in results)))
+    figure, grid = plt.subplots(2, 2, figsize=(WIDTH, 4.4))
+    draw_board(grid[0, 0], POSITION, f"label: column {label + 1}")
+    for number, (axes, result) in enumerate(zip(grid.flat[1:], results, strict=True), start=1):
+        bars(axes, result.visits, f"search {number} votes for {result.votes[0] + 1}")
+        axes.set(ylim=(0, 10_000), yticks=(0, 5000, 10_000))
+    save(figure, "teacher")
+
+
+def targets() -> None:
+    """Three targets of one row, and the policies of two networks."""
+    [result] = uct.search([POSITION], UctSettings(simulations=10_000, votes=3), seeds=1)
+    visits = np.asarray(result.visits) / np.sum(result.visits)
+    vote = np.eye(7)[result.label]
+    policies = {name: distill.load_pretrained(name)(distill.board(POSITION))["policy"] for name in ("cnn", "pillar")}
+    figure, grid = plt.subplots(3, 2, figsize=(WIDTH, 5.6))
+    draw_board(grid[0, 0], POSITION, "yellow to move")
+    for axes, (name, share) in zip(
+        grid.flat[1:4], {"visits": visits, "vote": vote, "blend": (visits + vote) / 2}.items(), strict=True
+    ):
+        bars(axes, share, f"target: {name}")
+    for axes, (name, share) in zip(grid.flat[4:], policies.items(), strict=True):
+        bars(axes, share, f"policy of {name}", GREEN)
+    for axes in grid.flat[1:]:
+        axes.set_ylim(0, 1)
+    save(figure, "targets")
+
+
+def planes() -> None:
+    """The nine planes of `pillar` for one position, as its layer computes them."""
+    from distill.networks import pillar
+
+    position = rules.from_moves(MANY_STONES)
+    board = distill.board(position)[None]
+    values = np.asarray(pillar.Lines()(np.asarray(encoding.planes(board), np.float32)))[0]
+    titles = (
+        "own stones", "opponent's stones", "next stones", "rows that I fill", "I move second",
+        "I complete four", "they complete four", "my open lines", "their open lines",
+    )  # fmt: skip
+    figure, grid = plt.subplots(3, 3, figsize=(WIDTH, 5.4))
+    for plane, (axes, title) in enumerate(zip(grid.flat, titles, strict=True)):
+        axes.imshow(values[:, :, plane], cmap="Blues", vmin=0, vmax=1.5)
+        rows, columns = np.nonzero(board[0])
+        colors = [OWN if board[0, row, column] > 0 else OTHER for row, column in zip(rows, columns, strict=True)]
+        axes.scatter(columns, rows, s=30, c=colors)
+        axes.vlines(np.arange(0.5, 6), -0.5, 5.5, color=EMPTY, linewidth=0.8, zorder=1)
+        axes.hlines(np.arange(0.5, 5), -0.5, 6.5, color=EMPTY, linewidth=0.8, zorder=1)
+        axes.set(xticks=[], yticks=[])
+        axes.set_title(title, fontsize=11)
+    save(figure, "planes")
+
+
+def distillation() -> None:
+    """Three kinds of players on the set `heldout`: searches, networks, and searches guided by a network."""
+    with Path(__file__).with_name("benchmark.csv").open(encoding="utf-8") as file:
+        grades = {row["player"]: row for row in csv.DictReader(file)}
+    names = (
+        "uct:100", "uct:1000", "uct:10000", "transformer", "cnn", "cnn-strong", "pillar", "pillar-large",
+        "pillar@puct:50", "pillar@puct:200", "pillar@puct:800",
+    )  # fmt: skip
+    colors = [GREY if name.startswith("uct") else GREEN if "@" in name else BLUE for name in names]
+    figure, axes = plt.subplots(figsize=(WIDTH, 4.4))
+    for name, color in zip(names, colors, strict=True):
+        mean, low, high = (100 * float(grades[name][column]) for column in ("optimal", "optimal_low", "optimal_high"))
+        axes.plot([low, high], [name, name], color=color, linewidth=2)
+        axes.plot(mean, name, "o", color=color, markersize=8)
+        axes.text(high + 0.8, name, f"{mean:.1f}", va="center")
+    axes.set(xlim=(55, 97), xlabel="best moves on heldout, %")
+    axes.grid(axis="y", color=EMPTY)
+    axes.set_axisbelow(True)
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+    handles = [plt.Rectangle((0, 0), 1, 1, color=color) for color in (GREY, BLUE, GREEN)]
+    labels = ("search without a network", "network without search", "search guided by a network")
+    figure.legend(handles, labels, loc="upper center", fontsize=10.5, frameon=False, ncols=2)
+    save(figure, "distillation", top=0.9)
+
+
+def selfplay() -> None:
+    """The loop as four boxes."""
+    boxes = {
+        (0.22, 0.78): "play\na search guided\nby the network",
+        (0.78, 0.78): "rows\nposition, visits,\nvalue, result",
+        (0.78, 0.22): "train\non the latest rows,\nmerged, mirrored",
+        (0.22, 0.22): "choose\nan arena, or the\nEMA of the weights",
+    }
+    figure, axes = plt.subplots(figsize=(WIDTH, 3.4))
+    axes.axis("off")
+    for (x, y), text in boxes.items():
+        style = {"boxstyle": "round,pad=0.6", "facecolor": EMPTY, "edgecolor": BLUE}
+        axes.text(x, y, text, ha="center", va="center", fontsize=12.5, bbox=style)
+    arrows = [
+        ((0.42, 0.78), (0.58, 0.78)), ((0.78, 0.6), (0.78, 0.4)),
+        ((0.58, 0.22), (0.42, 0.22)), ((0.22, 0.4), (0.22, 0.6)),
+    ]  # fmt: skip
+    for start, end in arrows:
+        axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": BLUE, "linewidth": 2})
+    axes.text(0.5, 0.5, "one iteration", ha="center", va="center", fontsize=12.5, color=BLUE)
+    save(figure, "selfplay")
+
+
+def evaluation() -> None:
+    """One graded board: the exact score of each column, and a network's policy."""
+    boards = benchmark.read(half="dev", sets=["midgame"])
+    scores = np.asarray(boards.scores)
+    ranks = (scores > 0).sum(1) * 10 + (scores < 0).sum(1)  # a board where few columns win and many lose
+    chosen = int(np.argmax((ranks == 25) & (scores > -128).all(1)))
+    position = rules.Position(int(boards.current[chosen]), int(boards.mask[chosen]))
+    is_best = scores[chosen] == scores[chosen].max()
+    colors = [GREEN if best else OTHER for best in is_best]
+    policy = distill.load_pretrained("pillar")(distill.board(position))["policy"]
+    figure, grid = plt.subplot_mosaic("AB;CD", figsize=(WIDTH, 4.6))
+    draw_board(grid["A"], position, "yellow to move")
+    bars(grid["B"], scores[chosen], "exact score", colors)
+    grid["B"].axhline(0, color=INK, linewidth=0.8)
+    bars(grid["C"], policy, "policy of pillar", colors)
+    grid["D"].axis("off")
+    grid["D"].text(0.05, 0.7, "■ best move", color=GREEN, fontsize=12.5)
+    grid["D"].text(0.05, 0.45, "■ gives the win away", color=OTHER, fontsize=12.5)
+    save(figure, "evaluation")
+
+
+# Architectures --------------------------------------------------------------------------------------------------------
+
+Box = tuple[str, str, str]
+"""What a part of a network does, the shape of its output, and its colour."""
+
+
+def cnn() -> None:
+    weights = weights_of("cnn")
+    separable = weights("conv", "norm")
+    stack(
+        "cnn",
+        [
+            ("2 planes: own and opponent's stones", "6 × 7 × 2", EMPTY),
+            (f"4 × separable convolution 5 × 5,\nbatch norm, ReLU: {separable}", "6 × 7 × 192", BLUE),
+            ("mean over the 42 cells", "192", OTHER),
+            (f"dense, ReLU, dropout: {weights('hidden')}", "320", BLUE),
+            (f"dense: {weights('logits')}", "7 logits", GREEN),
+        ],
+    )
+
+
+def transformer() -> None:
+    weights = weights_of("transformer")
+    stack(
+        "transformer",
+        [
+            ("42 tokens: empty, own or opponent's", "42", EMPTY),
+            (f"embedding of cell and place, CLS first:\n{weights('embedding')}", "43 × 64", BLUE),
+            (f"4 × attention of 4 heads, then\nfeed-forward of 128: {weights('layer')}", "43 × 64", BLUE),
+            ("CLS alone", "64", OTHER),
+            (f"dense: {weights('logits')}", "7 logits", GREEN),
+        ],
+    )
+
+
+def pillar() -> None:
+    weights = weights_of("pillar")
+    stack(
+        "pillar",
+        [
+            ("9 planes: stones and computed facts", "6 × 7 × 9", EMPTY),
+            (f"mirrored convolution 3 × 3, ReLU:\n{weights('stem')}", "6 × 7 × 64", BLUE),
+            (f"3 residual blocks of two such\nconvolutions: {weights('block')}", "6 × 7 × 64", BLUE),
+            (f"convolution 6 × 1: {weights('columns')}", "7 columns × 64", BLUE),
+            (
+                f"columns side by side, also mirrored:\ndense, ReLU, {weights('hidden')}",
+                "2 × 128",
+                OTHER,
+            ),
+            (f"dense, the second turned back, sum:\n{weights('read_out')}", "7 logits", GREEN),
+        ],
+    )
+
+
+def weights_of(arch: str) -> Any:
+    """A function that says how many weights the layers have whose names begin so."""
+    core = networks.build(arch)
+
+    def count(*beginnings: str) -> str:
+        layers = [layer for layer in core.layers if layer.name.startswith(beginnings)]
+        return f"{sum(layer.count_params() for layer in layers):,} weights"
+
+    return count
+
+
+def stack(name: str, boxes: Sequence[Box]) -> None:
+    """Parts of a network from input to output, from top to bottom."""
+    figure, axes = plt.subplots(figsize=(WIDTH, 0.85 * len(boxes)))
+    axes.set(xlim=(0, 10), ylim=(-len(boxes) + 0.35, 0.65))
+    axes.axis("off")
+    for place, (text, shape, color) in enumerate(boxes):
+        inner = "white" if color != EMPTY else INK
+        axes.add_patch(plt.Rectangle((0.1, -place - 0.33), 6.9, 0.68, color=color))
+        axes.text(3.55, -place, text, ha="center", va="center", color=inner, fontsize=11)
+        axes.text(7.2, -place, shape, va="center", color=INK, fontsize=11.5)
+        if place:
+            arrow = {"arrowstyle": "-|>", "color": GREY}
+            axes.annotate("", (3.55, -place + 0.35), (3.55, -place + 0.68), arrowprops=arrow)
+    save(figure, name)
+
+
+# Parts ----------------------------------------------------------------------------------------------------------------
 
 
 def draw_board(axes: Any, position: rules.Position, title: str) -> None:
@@ -30,99 +286,28 @@ def draw_board(axes: Any, position: rules.Position, title: str) -> None:
             color = {1: OWN, -1: OTHER, 0: EMPTY}[int(board[row, column])]
             axes.add_patch(plt.Circle((column + 1, 5 - row), 0.42, color=color))
     axes.set(xlim=(0.4, 7.6), ylim=(-0.6, 5.6), aspect="equal", xticks=range(1, 8), yticks=[], title=title)
+    axes.spines[:].set_visible(False)
 
 
-def bars(axes: Any, heights: Any, title: str, color: str = BLUE) -> None:
+def bars(axes: Any, heights: Any, title: str, color: Any = BLUE) -> None:
     """One bar a column of the board."""
     axes.bar(range(1, 8), heights, color=color)
     axes.set(xticks=range(1, 8), title=title)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def teacher() -> None:
-    """Three searches of one position, their votes, the label."""
-    settings = UctSettings(simulations=10_000, votes=1)
-    results = [uct.search([POSITION], settings, seeds=seed)[0] for seed in (1, 2, 3)]
-    figure, axes = plt.subplots(1, 5, figsize=(12, 2.6), width_ratios=[1.2, 1, 1, 1, 0.8])
-    draw_board(axes[0], POSITION, "position; yellow to move")
-    for number, (place, result) in enumerate(zip(axes[1:4], results, strict=True), start=1):
-        bars(place, result.visits, f"search {number}: visits\nvote: column {result.votes[0] + 1}")
-    votes = [int(result.votes[0]) for result in results]
-    label = max(votes, key=lambda vote: (votes.count(vote), sum(result.visits[vote] for result in results)))
-    axes[4].axis("off")
-    text = f"votes\n{', '.join(str(vote + 1) for vote in votes)}\n\nlabel\ncolumn {label + 1}"
-    axes[4].text(0.5, 0.5, text, ha="center", va="center", fontsize=13)
-    save(figure, "teacher")
-
-
-def targets() -> None:
-    """Three targets of one row, and the policies of two networks."""
-    [result] = uct.search([POSITION], UctSettings(simulations=10_000, votes=3), seeds=1)
-    visits = np.asarray(result.visits) / np.sum(result.visits)
-    vote = np.eye(7)[np.argmax(visits)]
-    board = distill.board(POSITION)
-    figure, axes = plt.subplots(1, 6, figsize=(13, 2.4), sharey=False, width_ratios=[1.3, 1, 1, 1, 1, 1])
-    draw_board(axes[0], POSITION, "position; yellow to move")
-    shares = {"visits": visits, "vote": vote, "blend": (visits + vote) / 2}
-    answers = {name: distill.load_pretrained(name)(board)["policy"] for name in ("cnn", "pillar")}
-    for place, (name, share) in zip(axes[1:4], shares.items(), strict=True):
-        bars(place, share, f"target: {name}")
-    for place, (name, share) in zip(axes[4:], answers.items(), strict=True):
-        bars(place, share, f"policy of {name}", "#5b8c5a")
-    for place in axes[1:]:
-        place.set_ylim(0, 1)
-    save(figure, "targets")
-
-
-def evaluation() -> None:
-    """One graded board: the exact score of each column, and a network's policy."""
-    boards = benchmark.read(half="dev", sets=["midgame"])
-    scores = np.asarray(boards.scores)
-    ranks = (scores > 0).sum(1) * 10 + (scores < 0).sum(1)  # a board where few columns win and many lose
-    chosen = int(np.argmax((ranks == 25) & (scores > -128).all(1)))
-    position = rules.Position(int(boards.current[chosen]), int(boards.mask[chosen]))
-    figure, axes = plt.subplots(1, 3, figsize=(10, 2.8), width_ratios=[1.1, 1, 1])
-    draw_board(axes[0], position, "graded board; yellow to move")
-    bars(axes[1], scores[chosen], "exact score of each column")
-    axes[1].axhline(0, color="black", linewidth=0.8)
-    best = np.flatnonzero(scores[chosen] == scores[chosen].max())
-    policy = distill.load_pretrained("pillar")(distill.board(position))["policy"]
-    named = " or ".join(str(column + 1) for column in best)
-    bars(axes[2], policy, f"policy of pillar; optimal: column {named}", "#5b8c5a")
-    save(figure, "evaluation")
-
-
-def selfplay() -> None:
-    """The loop as four boxes."""
-    boxes = {
-        (0.17, 0.72): "play\nPUCT search guided\nby the network",
-        (0.83, 0.72): "rows\nposition, visits,\nvalue, result",
-        (0.83, 0.2): "train\non the latest rows,\nmerged and mirrored",
-        (0.17, 0.2): "choose\narena with a gate,\nor EMA of the weights",
-    }
-    figure, axes = plt.subplots(figsize=(7, 3.2))
-    axes.axis("off")
-    for (x, y), text in boxes.items():
-        style = {"boxstyle": "round,pad=0.6", "facecolor": EMPTY, "edgecolor": BLUE}
-        axes.text(x, y, text, ha="center", va="center", fontsize=11, bbox=style)
-    arrows = [
-        ((0.33, 0.72), (0.68, 0.72)), ((0.83, 0.54), (0.83, 0.38)),
-        ((0.67, 0.2), (0.34, 0.2)), ((0.17, 0.38), (0.17, 0.54)),
-    ]  # fmt: skip
-    for start, end in arrows:
-        axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": BLUE, "linewidth": 2})
-    axes.text(0.5, 0.46, "one iteration", ha="center", fontsize=11, color=BLUE)
-    save(figure, "selfplay")
-
-
-def save(figure: Any, name: str) -> None:
-    figure.tight_layout()
+def save(figure: Any, name: str, top: float = 1.0) -> None:
+    figure.tight_layout(rect=(0, 0, 1, top))
     figure.savefig(FOLDER / f"{name}.svg", facecolor="white", metadata={"Date": None})
     plt.close(figure)
 
 
+PICTURES = (simulation, teacher, targets, cnn, transformer, pillar, planes, distillation, selfplay, evaluation)
+
 if __name__ == "__main__":
-    plt.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "distill", "font.size": 9, "font.family": "sans-serif"}
+    plt.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "distill", "font.size": 12, "font.family": "sans-serif"}
+    plt.rcParams |= {"axes.titlesize": 12.5}
     FOLDER.mkdir(exist_ok=True)
-    for draw in (teacher, targets, selfplay, evaluation):
-        draw()
+    for draw in PICTURES:
+        if draw.__name__ in (sys.argv[1:] or [one.__name__ for one in PICTURES]):
+            draw()
