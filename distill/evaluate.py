@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from distill.common import cli, cores, run_folder, write_atomically
+from distill.common.cluster import Cluster
 from distill.common.settings import CommandLine, NameOrPath, Seed, Settings, as_json
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, labels, report
@@ -102,7 +103,7 @@ def run(config: EvaluateConfig) -> str:
     page, settings, out = ["# How good every move is"], as_json(config), config.out
     of_games = [Path(name) for name in config.players if _is_data(name)]
     held = run_folder.opened(out, "evaluation", settings, settings=settings, files=FILES, restart=True, wait=True)
-    with held as record, shards.workers_of(None, 1, config.cluster) if config.cluster else nullcontext() as cluster:
+    with held as record, Cluster(config.cluster, shards.versions_here) if config.cluster else nullcontext() as cluster:
         # What is wrong must show before hours of grading.
         reader.verify(map(reader.open_run, of_games))
         others = [name for name in config.players if Path(name) not in of_games]

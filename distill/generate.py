@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field
-from tqdm import tqdm
 
-from distill.common import Progress, cli, say
+from distill.common import Progress, cli, cores, executors
+from distill.common.cluster import Cluster
 from distill.common.settings import CommandLine, NameOrPath, build
 from distill.common.storage import Folder, storage_of
 from distill.games import reader, shards
@@ -80,19 +80,16 @@ def run(config: GenerateConfig) -> str:
     """Play what is missing of the run, then record the result."""
     identity, began = shards.identity(config), time.perf_counter()
     stored = config.replace(cluster=None, restart=False)
-    with shards.opened(config.out, config, config.games, identity, config=stored, restart=config.restart) as folder:
+    with shards.opened(config.out, stored, config.games, identity, restart=config.restart) as folder:
         plan = shards.plan(folder, config.games)
-        if plan.finished and folder.result:
+        if folder.result and not plan.todo:
             return f"finished before: {plan.games:,} games, {folder.result['rows']:,} rows in {config.out}"
-        for line in plan.damaged:
-            say(f"rebuilding: {line}")
         if config.labeller is None:
             compiling.prepare("uct")
-        done, simulations = list(plan.done), 0
-        with (
-            shards.workers_of(config.workers, len(plan.todo), config.cluster) as workers,
-            Progress(plan.games, "games", done=sum(shard.games for shard in done)) as progress,
-        ):
+        done, simulations, speed = list(plan.done), 0, ""
+        processes = max(1, min(config.workers or cores(), len(plan.todo)))
+        started = Cluster(config.cluster, shards.versions_here) if config.cluster else executors.started(processes)
+        with started as workers, Progress(plan.games, "games", sum(shard.games for shard in done)) as progress:
             for shard, content in shards.make(workers, config, identity, plan.todo):
                 if not simulations:
                     folder.begin()  # only now that workers and labeller work: --restart deletes the old run
@@ -102,9 +99,7 @@ def run(config: GenerateConfig) -> str:
                 speed = f"{simulations / (time.perf_counter() - began) / 1e6:.2f} M simulations/s"
                 progress.advance(shard.games, speed)
         result = shards.finish(folder, done, plan.games)
-    seconds = time.perf_counter() - began
-    took = f"{tqdm.format_interval(seconds)}, {simulations / seconds / 1e6:.2f} M simulations/s"
-    return f"{result['games']:,} games, {result['rows']:,} rows in {config.out} ({took})"
+    return f"{result['games']:,} games, {result['rows']:,} rows in {config.out} ({speed})"
 
 
 main = cli.Command("generate", GenerateConfig, run, PRESETS)

@@ -66,13 +66,13 @@ def run(config: InspectConfig) -> str:
         record = run_folder.finished(storage_of(place), *reader.KINDS)
         parts, sound = list[reader.Columns](), True
         with Progress(len(record.files), "shards") as progress:
-            for shard in inspection.inspect(storage_of(place)):
-                for violation in shard.violations[:LINES]:
+            for name, violations, columns in inspection.inspect(storage_of(place)):
+                for violation in violations[:LINES]:
                     print(f"{place}/{violation}")
-                if more := len(shard.violations[LINES:]):
-                    print(f"{place}/{shard.name}: and {more:,} more")
-                sound, wrong = sound and not shard.violations, wrong + len(shard.violations)
-                parts += [shard.rows] if shard.rows else []
+                if more := len(violations[LINES:]):
+                    print(f"{place}/{name}: and {more:,} more")
+                sound, wrong = sound and not violations, wrong + len(violations)
+                parts += [columns] if columns else []
                 progress.advance(1)
         files, rows = files + len(parts), rows + sum(len(part["mask"]) for part in parts)
         if sound:

@@ -16,7 +16,7 @@ if __name__ == "__main__":
     start("prepare")
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -52,9 +52,6 @@ class PrepareConfig(Settings):
     restart: bool = Field(False, description="prepare again even where the result exists")
 
 
-KEPT = ("games", "rows", "boards")
-"""Counts of both tables."""
-
 PRESETS: cli.Presets = {
     "smoke": cli.smoke(
         data=(cli.SMOKE_DATA / "games",),
@@ -74,27 +71,16 @@ def run(config: PrepareConfig) -> str:
         restart=config.restart,
     )
     counts = prepared.result["counts"]
-    print(report(counts))
-    boards = counts["boards"]
+    boards, removed, excluded = counts["boards"], counts["removed_from_validation"], counts["excluded"]
+    rows = [[name, *map("{:,}".format, counts[name].values())] for name in ("games", "rows", "boards")]
+    print(table(["", "training", "validation"], rows))
+    print(f"removed from validation, as training has the board: {removed['boards']:,} boards, {removed['rows']:,} rows")
+    print(f"excluded: {excluded['boards']:,} boards, {excluded['rows']:,} rows")
     line = prepared.summary(config.data)
     line += f"; {boards['training']:,} training and {boards['validation']:,} validation boards"
     if config.packed:
         line += f"; {packed.pack(prepared, config.packed, restart=config.restart):,} boards in {config.packed}"
     return line
-
-
-def report(counts: dict[str, Any]) -> str:
-    """The counts of a prepared folder as a small table, with a line on what was left out."""
-    rows = [[name, *(f"{counts[name][split]:,}" for split in ("training", "validation"))] for name in KEPT]
-    removed = counts["removed_from_validation"]
-    lines = [
-        table(["", "training", "validation"], rows),
-        f"removed from validation, as training has the board: {removed['boards']:,} boards, {removed['rows']:,} rows",
-    ]
-    for name, boards in counts["excluded"].items():
-        excluded = " and ".join(f"{number:,} {split} rows" for split, number in boards["rows"].items())
-        lines.append(f"excluded by {name}, {boards['boards']:,} boards: {excluded}")
-    return "\n".join(lines)
 
 
 main = cli.Command("prepare", PrepareConfig, run, PRESETS)

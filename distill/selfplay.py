@@ -62,7 +62,7 @@ def _only_play(config: SelfPlayConfig) -> str:
     player = games.network_player(settings, finding.network_file(config.init))
     with games.opened(player, config.schedule.games, out, restart=config.restart) as record:
         plan = shards.plan(record, config.schedule.games)
-        if plan.finished:
+        if record.result and not plan.todo:
             return f"finished before: {plan.games:,} games in {out}"
         compiling.prepare("puct")
         with workers.start(config, processes) as pool:  # before anything is deleted

@@ -113,7 +113,7 @@ def run(config: ServeConfig) -> str:
         say(f"networks: {', '.join(opponents.models()) or f'none in {folders[0]} yet'}")
         for notice in opponents.catalogue().notices:
             say(notice)
-        for search in compiling.LAST_COMPILED:
+        for search in ("uct", "puct"):
             compiling.prepare(search)  # now, so that no request waits for it
         url = f"http://{f'[{config.host}]' if ':' in config.host else config.host}:{listener.getsockname()[1]}/"
         say(f"play at {url} · API at {url}docs · Ctrl-C stops")

@@ -184,7 +184,7 @@ def write_shards(folder: Path, shards: Iterable[tuple[schema.Shard, bytes]]) -> 
     return written
 
 
-def die_once(marker: Path, settings: RunSettings, run: Any, task: shards.Task, plugin: None) -> Any:
+def die_once(marker: Path, settings: RunSettings, run: Any, task: shards.Task) -> Any:
     """Make a shard, but kill the worker at the first try of shard 1, of which the file `marker` remains."""
     if task.index == 1 and not marker.exists():
         marker.touch()
@@ -192,7 +192,7 @@ def die_once(marker: Path, settings: RunSettings, run: Any, task: shards.Task, p
     return shards.make_shard(settings, run, task)
 
 
-def die_always(settings: RunSettings, run: Any, task: shards.Task, plugin: None) -> Any:
+def die_always(settings: RunSettings, run: Any, task: shards.Task) -> Any:
     """Make a shard, but kill each worker that tries shard 1."""
     if task.index == 1:
         os.kill(os.getpid(), signal.SIGKILL)

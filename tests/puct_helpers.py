@@ -8,9 +8,9 @@ from helpers import bits, low
 
 from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves
-from distill.mcts.engine.record import GameRecord
 from distill.mcts.puct import PuctSettings, play_games
 from distill.mcts.reference import Result
+from distill.mcts.results import GameRecord
 
 
 def hashed(word: int) -> float:

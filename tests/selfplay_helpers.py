@@ -55,7 +55,7 @@ def play_into(
 ) -> dict[str, Any]:
     """Play games as far as the folder lacks them; returns the result."""
     run = identity(settings, network)
-    with shards.opened(folder, settings, number, run, config=settings) as record:
+    with shards.opened(folder, settings, number, run) as record:
         todo = shards.plan(record, number).todo
         record.begin()
         make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})

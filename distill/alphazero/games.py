@@ -119,7 +119,7 @@ def opened(
     player: Player, games: int, folder: Path, *, restart: bool = False
 ) -> AbstractContextManager[run_folder.Run]:
     """Hold the folder of games; with a clock, `games` is one shard."""
-    return shards.opened(folder, player.settings, games, player.run, config=player.settings, restart=restart)
+    return shards.opened(folder, player.settings, games, player.run, restart=restart)
 
 
 def begin(

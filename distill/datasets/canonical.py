@@ -52,8 +52,7 @@ def merged(rows: Columns, by: Sequence[str]) -> Columns:
 
     def total(values: NDArray[Any]) -> NDArray[np.int64]:
         """Sums of each group."""
-        sums: NDArray[np.int64] = np.add.reduceat(values[order].astype(np.int64), starts)
-        return sums
+        return np.add.reduceat(values[order].astype(np.int64), starts)
 
     group = {name: values[starts] for name, values in group.items()}
     count = np.diff(starts, append=len(order))

@@ -20,7 +20,7 @@ from distill.common import UserError, canonical_json, first_line, run_folder, wr
 from distill.datasets import preparation
 from distill.datasets.canonical import canonical
 from distill.game import encoding, inputs, outputs, rules
-from distill.games import reader, schema, shards
+from distill.games import schema, shards
 from distill.games.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS
 from distill.mcts.labeller import Labels, check_labels
 
@@ -109,12 +109,10 @@ def _write(out: Path, table: pa.Table, inputs: Sequence[Any], restart: bool = Fa
         "first_game": 0, "games": len(table),
     }  # fmt: skip
     with run_folder.opened(out, schema.PACKED_BOARDS, identity, settings={}, files=[name], restart=restart) as record:
-        if record.result is not None:
-            reader.verify([reader.open_run(out)], f"to write the boards again: delete {out}")
-            return len(table)
-        record.begin()
-        content = schema.table_bytes(table, metadata)
-        write_atomically(out / name, content)
-        shard = schema.shard_of(name, table, metadata, content)
-        record.finish(shards.result(run, [shard]) | {"inputs": [*inputs]})
+        if record.result is None:
+            record.begin()
+            content = schema.table_bytes(table, metadata)
+            write_atomically(out / name, content)
+            shard = schema.shard_of(name, table, metadata, content)
+            record.finish(shards.result(run, [shard]) | {"inputs": [*inputs]})
     return len(table)

@@ -2,8 +2,8 @@
 
 In: folders of finished games (`games/reader.py`). Out: `<out>/<hash>/` with `training.parquet`, `validation.parquet`
 (rows of `schema.PREPARED_ROW`) and the record with every count. The hash covers the inputs, the settings,
-the excluded boards and the schema: other data have another hash. Tables are reused only while their shards, and the
-tables themselves, are the files that their records describe.
+the excluded boards and the schema: other data have another hash. Tables are reused only while their shards are the
+files that the record describes, and loaded only while they are those of theirs.
 
 What happens to a row:
 
@@ -27,7 +27,7 @@ The rows are in memory, about 60 bytes each, as the tables are in training.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,52 +89,39 @@ def prepare(
     """
     runs = reader.open_runs(folders)
     reader.verify(runs)
-    excluded = {name: keys for name in exclude if len(keys := excluded_keys(name))}
+    excluded = np.unique(np.concatenate([np.zeros(0, np.uint64), *map(excluded_keys, exclude)]))
     identity = {
         "schema_version": schema.SCHEMA_VERSION,
         "preparation_version": PREPARATION_VERSION,
         "validation_fraction": validation_fraction,
         "runs": {run.name: _digest([shard.content_hash for shard in run.shards]) for run in runs},
-        "excluded": _digest(sorted({int(key) for keys in excluded.values() for key in keys})),
+        "excluded": _digest(excluded.tolist()),
     }
     # Other inputs or settings give another folder, so tables never need to be compared with them.
     folder = out / _digest(identity)[:16]
-    inputs = [
-        {
-            "run": run.name,
-            "sources": sorted(run.sources),
-            "games": run.games,
-            "rows": run.rows,
-            "files": _digest([shard.sha256 for shard in run.shards]),
-            "settings": run.identity,
-        }
-        for run in runs
-    ]
-    settings = {"data": [*map(str, folders)], "validation_fraction": validation_fraction, "exclude": [*exclude]}
+    settings = {"validation_fraction": validation_fraction, "exclude": [*exclude], "out": str(out)}
+    settings["data"] = [*map(str, folders)]
+    files = FILES.values()
     with run_folder.opened(
-        folder,
-        TABLES,
-        identity,
-        settings=settings | {"out": str(out)},
-        files=FILES.values(),
-        restart=restart,
-        wait=True,
+        folder, TABLES, identity, settings=settings, files=files, restart=restart, wait=True
     ) as record:
-        # The same hashes of rows, but in files that were not read yet, are prepared again.
-        if record.result and record.result.get("inputs") == inputs:
-            for split in FILES:
-                table_content(folder, record.result, split)
+        if record.result:
             return Prepared(folder=folder, result=record.result, reused=True)
         say(f"preparing tables of {listed([run.folder for run in runs])}")
         rows, counts = _read(runs, validation_fraction, excluded)
         boards, of_boards = _merge(rows)
         record.begin()
-        files = {}
+        hashes = {}
         for split, name in FILES.items():
             about = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name, "split": split}
             table = schema.table_of(chosen(boards, boards["split"] == split), PREPARED_ROW)
-            files[name] = schema.write_table(folder / name, table, about, GROUP_ROWS)
-        result = {"inputs": inputs, "counts": counts | of_boards, "files": files}
+            hashes[name] = schema.write_table(folder / name, table, about, GROUP_ROWS)
+        known = [
+            {"run": run.name, "sources": sorted(run.sources), "games": run.games, "rows": run.rows}
+            | {"settings": run.identity}
+            for run in runs
+        ]
+        result = {"inputs": known, "counts": counts | of_boards, "files": hashes}
         record.finish(result)
     return Prepared(folder=folder, result=result, reused=False)
 
@@ -144,19 +131,14 @@ def load(folder: Path, split: int) -> Examples:
 
     Raises DataError for a file that the record does not describe, and for missing values.
     """
-    content = table_content(folder, run_folder.finished(folder, TABLES).result or {}, split)
-    table, _ = schema.read_table(folder / FILES[split], PREPARED_ROW, content)
-    return Examples(**schema.arrays(folder / FILES[split], table.drop_columns("split")))
-
-
-def table_content(folder: Path, result: Mapping[str, Any], split: int) -> bytes:
-    """The bytes of a table. Raises DataError unless they are those that the record describes."""
-    path = folder / FILES[split]
-    return schema.content_of(path, result.get("files", {}).get(path.name), f"delete {folder} to rebuild it")
+    path, result = folder / FILES[split], run_folder.finished(folder, TABLES).result or {}
+    content = schema.content_of(path, result["files"][path.name], f"delete {folder} to rebuild it")
+    table, _ = schema.read_table(path, PREPARED_ROW, content)
+    return Examples(**schema.arrays(path, table.drop_columns("split")))
 
 
 def _read(
-    runs: Sequence[reader.Run], validation_fraction: float, excluded: Mapping[str, NDArray[np.uint64]]
+    runs: Sequence[reader.Run], validation_fraction: float, excluded: NDArray[np.uint64]
 ) -> tuple[Columns, dict[str, Any]]:
     """All rows that are not excluded, on their canonical boards and with their split; and what was counted."""
     parts, games = list[Columns](), list[NDArray[np.bool_]]()
@@ -169,18 +151,14 @@ def _read(
             parts.append(canonical(part) | {"split": split.astype(np.int8)})
             progress.advance(len(split), "made canonical")
     rows, of_games = joined(parts), _by_split(np.concatenate(games))
-    # A row goes once, however many sets of excluded boards have its board; each set counts it.
-    keys, kept, of_sets = rows["current"] + rows["mask"], np.ones(len(rows["split"]), np.bool_), {}
-    for name, boards in excluded.items():
-        is_excluded = np.isin(keys, boards)
-        of_sets[name] = {"boards": len(boards), "rows": _by_split(rows["split"][is_excluded])}
-        kept &= ~is_excluded
-    rows = chosen(rows, kept)
+    is_excluded = np.isin(rows["current"] + rows["mask"], excluded)
+    gone = {"boards": len(excluded), "rows": int(is_excluded.sum())}
+    rows = chosen(rows, ~is_excluded)
     of_rows = _by_split(rows["split"])
     if not of_rows["training"]:
         where = f"{of_games['training']} games fell to training, {of_games['validation']} to validation"
-        raise DataError(f"no training rows: {where}, {np.sum(~kept)} rows are excluded; generate more games")
-    return rows, {"rows_read": len(kept), "games": of_games, "rows": of_rows, "excluded": of_sets}
+        raise DataError(f"no training rows: {where}, {gone['rows']} rows are excluded; generate more games")
+    return rows, {"rows_read": len(is_excluded), "games": of_games, "rows": of_rows, "excluded": gone}
 
 
 def _merge(rows: Columns) -> tuple[Columns, dict[str, Any]]:

@@ -25,5 +25,4 @@ def splitmix64(numbers: ArrayLike) -> NDArray[np.uint64]:
     z = np.atleast_1d(np.asarray(numbers, np.uint64)) + np.uint64(GOLDEN)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: NDArray[np.uint64] = z ^ (z >> np.uint64(31))
-    return mixed
+    return z ^ (z >> np.uint64(31))

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, cast, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,6 @@ COLUMNS_FROM_CENTRE = (3, 2, 4, 1, 5, 0, 6)
 
 LINE_SHIFTS = (1, BITS_PER_COLUMN - 1, BITS_PER_COLUMN, BITS_PER_COLUMN + 1)
 """Bit distances between neighbouring cells: vertical, falling diagonal, horizontal, rising diagonal."""
-
-Bits = TypeVar("Bits", int, NDArray[np.uint64])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +97,6 @@ def next_position(position: Position, column: int) -> Position:
     return Position(position.opponent, position.mask | stone)
 
 
-@overload
-def has_four(stones: int) -> bool: ...
-@overload
-def has_four(stones: NDArray[np.uint64]) -> NDArray[np.bool_]: ...
 def has_four(stones: Any) -> Any:
     """Whether the stones hold four in a line; bool for an integer, bool array for an array."""
     # Stones with a neighbour, then such pairs two cells apart: four in a line.
@@ -125,25 +119,23 @@ def is_over(position: Position) -> bool:
 
 def are_over(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """bool (B,): whether a side has four in a line or the board is full."""
-    over: NDArray[np.bool_] = has_four(current) | has_four(current ^ mask) | (mask == np.uint64(FULL_BOARD))
-    return over
+    return has_four(current) | has_four(current ^ mask) | (mask == np.uint64(FULL_BOARD))
 
 
-def mirror_bits(bits: Bits) -> Bits:
+def mirror_bits(bits: Any) -> Any:
     """The bits reflected left to right."""
     # The centre column stays; each other one changes places with its opposite.
-    mirrored: Any = bits & column_bits(CENTRE)
+    mirrored = bits & column_bits(CENTRE)
     for column in range(CENTRE):
         distance = BITS_PER_COLUMN * (COLUMNS - 1 - 2 * column)
         mirrored = mirrored | ((bits & column_bits(column)) << distance)
         mirrored = mirrored | ((bits & column_bits(COLUMNS - 1 - column)) >> distance)
-    return cast(Bits, mirrored)
+    return mirrored
 
 
 def is_own_mirror(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """bool (B,), True where a board equals its mirror image, so that a column and its mirror are the same move."""
-    symmetric: NDArray[np.bool_] = (mirror_bits(current) == current) & (mirror_bits(mask) == mask)
-    return symmetric
+    return (mirror_bits(current) == current) & (mirror_bits(mask) == mask)
 
 
 def mirror(position: Position) -> Position:
@@ -187,16 +179,14 @@ def from_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.
 def legal_mask(mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """bool (B, 7), True = the column may be played; `mask` is uint64 (B,)."""
     tops = np.array([TOP_ROW & column_bits(column) for column in range(COLUMNS)], np.uint64)
-    playable: NDArray[np.bool_] = (np.asarray(mask, np.uint64)[:, None] & tops) == 0
-    return playable
+    return (np.asarray(mask, np.uint64)[:, None] & tops) == 0
 
 
 def landing(mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """uint64 (B, 7), the bit of the cell on which a stone in each column lands; 0 for a full column; `mask` is (B,)."""
     columns = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
     bottoms = np.array([1 << (BITS_PER_COLUMN * column) for column in range(COLUMNS)], np.uint64)
-    cells: NDArray[np.uint64] = (np.asarray(mask, np.uint64)[:, None] + bottoms) & columns
-    return cells
+    return (np.asarray(mask, np.uint64)[:, None] + bottoms) & columns
 
 
 def after_moves(current: Bitboards, mask: Bitboards, columns: NDArray[np.integer]) -> tuple[Any, Any, Any]:

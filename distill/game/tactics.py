@@ -21,15 +21,13 @@ def wins_in(stones: Bitboards, mask: Bitboards, direction: str) -> Columns:
     cells, shift = landing(mask), np.uint64(DIRECTIONS[direction])
     added = stones[:, None] | cells
     pairs = added & (added >> shift)
-    completed: Columns = (cells != 0) & ((pairs & (pairs >> (shift + shift))) != 0)
-    return completed
+    return (cells != 0) & ((pairs & (pairs >> (shift + shift))) != 0)
 
 
 def wins(stones: Bitboards, mask: Bitboards) -> Columns:
     """bool (B, 7), True where a stone added to `stones` completes four. The boards must not be over."""
     cells = landing(mask)
-    anywhere: Columns = (cells != 0) & has_four(stones[:, None] | cells)
-    return anywhere
+    return (cells != 0) & has_four(stones[:, None] | cells)
 
 
 def traps(stones: Bitboards, mask: Bitboards) -> Columns:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,38 +27,22 @@ from distill.games.schema import Shard
 from distill.mcts.labeller import majority
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inspected:
-    """A shard: what is wrong with it, and its raw columns, which a file that cannot be read has not."""
+def inspect(storage: Storage) -> Iterator[tuple[str, list[str], Columns | None]]:
+    """Each shard of a finished run that the record names or that exists: its name, what is wrong with it, its columns.
 
-    name: str
-    violations: list[str]
-    rows: Columns | None = None
-
-
-def inspect(storage: Storage) -> Iterator[Inspected]:
-    """Each shard of a finished run that the record names or that exists. Raises DataError for other folders."""
+    There are no columns where the file is not the recorded one. Raises DataError for other folders.
+    """
     run = reader.run_of(storage, run_folder.finished(storage, *reader.KINDS))
-    recorded = {shard.name: shard for shard in run.shards}
-    for name in sorted({*recorded, *fnmatch.filter(storage.names(), "shard-*.parquet")}):
+    recorded, names = {shard.name: shard for shard in run.shards}, storage.names()
+    for name in sorted({*recorded, *fnmatch.filter(names, "shard-*.parquet")}):
         wrong, rows = ["not in the record"], None
         if name in recorded:
-            try:
-                rows = _read(storage, recorded[name])
+            content = storage.read(name) if name in names else b""
+            wrong = ["not the file that the record describes (missing, damaged or changed)"]
+            if hashlib.sha256(content).hexdigest() == recorded[name].sha256:
+                rows = reader.columns_of(name, *schema.read_table(name, None, content))
                 wrong = [*faults(rows, run.identity, recorded[name])]
-            except FileNotFoundError:
-                wrong = ["missing, though the record names it"]
-            except schema.DamagedError as error:
-                wrong = [str(error).partition(": ")[2]]
-        yield Inspected(name=name, violations=[f"{name}: {what}" for what in wrong], rows=rows)
-
-
-def _read(storage: Storage, shard: Shard) -> Columns:
-    """Its columns. Raises FileNotFoundError, and DamagedError for another file than the record describes."""
-    content = storage.read(shard.name)
-    if hashlib.sha256(content).hexdigest() != shard.sha256:
-        raise schema.DamagedError(f"{shard.name}: not the file that the record describes (damaged or changed)")
-    return reader.columns_of(shard.name, *schema.read_table(shard.name, None, content))
+        yield name, [f"{name}: {what}" for what in wrong], rows
 
 
 # Rows -----------------------------------------------------------------------------------------------------------------
@@ -97,11 +80,13 @@ def _checks(
     # Columns that are full.
     allowed = outputs.are_legal(votes, legal) | (votes == -1)
     yield ~allowed.all(axis=1), "a vote for an illegal column"
+    yield (visits < 0).any(axis=1), "visits below 0"
     yield ((visits != 0) & ~legal).any(axis=1), "visits on a full column"
     for name in ("label", "move"):
         yield ~outputs.are_legal(rows[name][:, None], legal)[:, 0], f"{name} is an illegal column"
 
     # What the labeller returned.
+    yield ~(np.abs(rows["value"]) <= 1), "value is not in [-1, 1]"  # NaN neither
     searched, by_user = "votes" in identity, "labeller" in identity
     if searched or by_user:  # a network's visits may be an improved policy, in parts of the simulations
         yield visits.sum(axis=1, dtype=np.int64) != simulations, "simulations is not the sum of visits"
@@ -123,7 +108,7 @@ def _checks(
     before, same = slice(None, -1), np.diff(game) == 0
     first, last = np.append(True, ~same), np.append(~same, True)
     yield np.append(False, (np.diff(game) < 0) | (same & (np.diff(ply) <= 0))), "not sorted by game and ply"
-    stone = rules.landing(mask)[np.arange(len(game)), move]
+    stone = rules.landing(mask)[np.arange(len(game)), move % COLUMNS]  # illegal moves are reported above
     follows = ((current ^ mask)[before] == current[1:]) & ((mask | stone)[before] == mask[1:])
     sound = ~wrong
     yield np.append(False, same & sound[before] & ~follows), "not the position that the move before leads to"

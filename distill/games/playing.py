@@ -19,9 +19,8 @@ from distill.common.plugins import call
 from distill.game import encoding, outputs, rules
 from distill.games import schema
 from distill.mcts import uct
-from distill.mcts.engine.record import GameRecord
-from distill.mcts.labeller import Labeller, Labels, check_labels
-from distill.mcts.results import generator
+from distill.mcts.labeller import Labels, check_labels
+from distill.mcts.results import GameRecord, generator
 
 if TYPE_CHECKING:
     from distill.games.shards import RunSettings
@@ -47,8 +46,7 @@ OpeningMoves: TypeAlias = Annotated[tuple[int, int] | tuple[tuple[int, int], ...
 
 def opening_pairs(moves: OpeningMoves) -> list[list[int]]:
     """Fewest and most random moves, pair by pair; game g takes pair g modulo their number."""
-    pairs: list[list[int]] = np.reshape(moves, (-1, 2)).tolist()
-    return pairs
+    return np.reshape(moves, (-1, 2)).tolist()
 
 
 def opening_moves(settings: Any, game: int) -> list[int]:
@@ -74,18 +72,18 @@ def starts(settings: Any, games: Sequence[int]) -> tuple[rules.Bitboards, rules.
     return encoding.bitboards_of(rules.from_moves(opening_moves(settings, game)) for game in games)
 
 
-def play_games(settings: RunSettings, first: int, count: int, labeller: Labeller | None = None) -> pa.Table:
+def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:
     """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply).
 
-    `labeller` labels instead of the built-in search. Raises OutputError, which names it, for labels that cannot be
-    stored.
+    Raises OutputError, which names the user's labeller, for labels that cannot be stored.
     """
-    games, name = np.arange(first, first + count), settings.labeller or "the labeller"
-    longest = rules.CELLS - min(fewest for fewest, _ in opening_pairs(settings.opening_moves))
+    games, longest = np.arange(first, first + count), rules.CELLS - min(opening_pairs(settings.opening_moves))[0]
+    plugin = settings.labeller
+    labeller: Any = plugin.load() if plugin else None
+    name = plugin.spec if plugin else ""
 
     def label(game: Places, step: Places, current: rules.Bitboards, mask: rules.Bitboards) -> Labels:
         seeds = np.stack([np.full(len(game), settings.seed, np.uint64), games[game].astype(np.uint64), step], axis=1)
-        assert labeller
         labels = call(labeller, name, encoding.boards(current, mask), seeds.astype(np.uint64))
         return check_labels(labels, rules.legal_mask(mask))
 

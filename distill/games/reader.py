@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from distill.common import DataError, cli, run_folder
 from distill.common.arrays import Arrays
 from distill.game import rules
 from distill.game.mixing import GOLDEN, splitmix64
 from distill.games import schema
-from distill.games.schema import VALIDATION, VALUE_STEPS, DamagedError, Shard
+from distill.games.schema import VALIDATION, VALUE_STEPS, Shard
 from distill.mcts.labeller import majority
 
 KINDS = (schema.GAMES, schema.PACKED_BOARDS)
@@ -36,17 +35,12 @@ KINDS = (schema.GAMES, schema.PACKED_BOARDS)
 RAW = ("game_id", "current", "mask", "label", "ply", "outcome")
 """The columns of RawRows."""
 
-LIMITS = {
-    "label": (0, 6), "move": (0, 6), "votes": (-1, 6), "visits": (0, np.inf), "simulations": (0, np.inf),
-    "ply": (0, 42), "value": (-1, 1), "outcome": (-1, 1),
-}  # fmt: skip
-"""The smallest and the largest value of a column of raw rows."""
-
 Columns = dict[str, NDArray[Any]]
 """Raw columns by name, each (B,) in the type of `schema.ROW`, visits (B, 7), votes (B, K)."""
 
 
-class Run(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Run:
     """A complete folder of games or of packed boards, as its record has it.
 
     Attributes:
@@ -55,12 +49,11 @@ class Run(BaseModel):
       inputs: what packed boards were made from.
     """
 
-    model_config = ConfigDict(frozen=True)
     folder: Path
-    identity: dict[str, Any]
-    name: str = Field(alias="run", pattern="^[0-9a-f]{16,}$")
-    shards: list[Shard]
-    inputs: list[dict[str, Any]] = []
+    identity: Mapping[str, Any]
+    name: str
+    shards: Sequence[Shard]
+    inputs: Sequence[Mapping[str, Any]] = ()
 
     @property
     def sources(self) -> frozenset[str]:
@@ -98,24 +91,20 @@ class RawRows(Arrays):
 def open_run(folder: Path) -> Run:
     """The run in a folder, from its record alone; the shards are not opened.
 
-    Raises DataError for a folder that is missing, empty, not of games, or not finished.
+    Raises DataError for a folder without a record, not of games, or not finished.
     """
-    if not folder.is_file() and not any(path.name != run_folder.LOCK for path in folder.glob("*")):
+    if not (folder / run_folder.RECORD).is_file():
         where = "--preset smoke" if folder == cli.SMOKE_DATA / "games" else f"--out {shlex.quote(str(folder))}"
         raise DataError(f"{folder}: no games here; make them with: python -m distill.generate {where}")
     return run_of(folder, run_folder.finished(folder, *KINDS))
 
 
 def run_of(place: object, record: run_folder.Record) -> Run:
-    """The run that the record of a finished one describes. Raises DataError where it is not one of games."""
-    try:
-        run = Run.model_validate({**(record.result or {}), "folder": str(place), "identity": record.identity})
-    except ValidationError as error:
-        first = error.errors()[0]
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        what = f"not the result of a run of games ({problem})"
-        raise DataError(f"{place}/{run_folder.RECORD}: {what}") from error
-    return run.model_copy(update={"shards": [s.model_copy(update={"folder": run.folder}) for s in run.shards]})
+    """The run that the record of a finished one describes."""
+    folder, result = Path(str(place)), record.result or {}
+    shards = [Shard(folder=folder, **shard) for shard in result["shards"]]
+    inputs = result.get("inputs", ())
+    return Run(folder=folder, identity=record.identity, name=result["run"], shards=shards, inputs=inputs)
 
 
 def open_runs(folders: Sequence[Path]) -> list[Run]:
@@ -159,29 +148,18 @@ def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float)
 
 
 def read(shard: Shard, columns: Sequence[str]) -> Columns:
-    """Some columns of a shard, in its order.
+    """Some columns of a shard, in its order; packed boards lack votes, moves and simulations.
 
-    Raises DataError for a file that the record does not describe, as `columns_of`, and where packed boards lack a
-    column.
+    Raises DataError for a file that the record does not describe.
     """
     rows = columns_of(shard.path, *schema.read_table(shard.path, None, shard.content()))
-    if missing := [name for name in columns if name not in rows]:
-        raise DataError(f"{shard.path}: packed boards, which have no {missing[0]}; games are needed here")
     return {name: rows[name] for name in columns}
 
 
 def columns_of(path: Path | str, table: pa.Table, metadata: Mapping[str, Any]) -> Columns:
-    """The columns of a table of raw rows or of packed boards, which lack votes, moves and simulations.
-
-    Raises DamagedError for missing values and those outside LIMITS, such as NaN.
-    """
+    """The columns of a table of raw rows or of packed boards. Raises DataError for missing values."""
     rows = schema.arrays(path, table)
-    if metadata.get("kind") == schema.PACKED:
-        rows = unpacked(rows, metadata["first_game"])
-    for name, (low, high) in LIMITS.items():
-        if name in rows and not ((low <= rows[name]) & (rows[name] <= high)).all():
-            raise DamagedError(f"{path}: column {name!r} has values outside [{low:g}, {high:g}]")
-    return rows
+    return unpacked(rows, metadata["first_game"]) if metadata.get("kind") == schema.PACKED else rows
 
 
 def raw_rows(folders: Sequence[Path], split: int | None = None, validation_fraction: float = 0) -> RawRows:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from distill.common import DataError, canonical_json, first_line, write_atomically
 from distill.game.rules import COLUMNS
@@ -75,9 +75,6 @@ TRAINING, VALIDATION = 0, 1
 GAMES, PACKED_BOARDS = "games", "packed boards"
 """The kinds of folders that hold shards, in their records."""
 
-ROWS_A_BYTE = 100
-"""Most rows that a file may declare for a byte of its size; the same game a thousand times has 13."""
-
 
 def shard_name(index: int) -> str:
     """File name of a shard."""
@@ -110,34 +107,23 @@ class Shard(BaseModel):
 
 
 def shard_of(name: str, table: pa.Table, metadata: Mapping[str, Any], content: bytes) -> Shard:
-    """A shard's entry for a record; packed boards have no simulations. Raises DamagedError for other metadata."""
+    """A shard's entry for a record; packed boards have no simulations."""
     simulations = 0
     if "simulations" in table.column_names:
         simulations = int(np.from_dlpack(table["simulations"].combine_chunks()).sum(dtype=np.int64))
-    try:
-        return Shard(
-            name=name, first_game=metadata["first_game"], games=metadata["games"], rows=len(table),
-            simulations=simulations, sha256=hashlib.sha256(content).hexdigest(), content_hash=content_hash(table),
-        )  # fmt: skip
-    except (LookupError, ValidationError, pa.ArrowException) as error:  # the last: a value is missing
-        raise DamagedError(f"{name}: its metadata are not those of a shard of games ({first_line(error)})") from error
-
-
-def read_shard(path: str, content: bytes) -> tuple[Shard, pa.Table, dict[str, Any]]:
-    """A shard's entry for a record, its rows and its metadata.
-
-    Raises DamagedError for a file that may be replaced, and DataError as `read_table`.
-    """
-    table, metadata = read_table(path, None, content)
-    return shard_of(path.rpartition("/")[2], table, metadata, content), table, metadata
+    return Shard(
+        name=name, first_game=metadata["first_game"], games=metadata["games"], rows=len(table),
+        simulations=simulations, sha256=hashlib.sha256(content).hexdigest(), content_hash=content_hash(table),
+    )  # fmt: skip
 
 
 def run_name(identity: Mapping[str, Any]) -> str:
     """Name of a run of games: BLAKE2b-128 over the canonical JSON of what its games depend on, in hex.
 
-    The size of shards is no part of the identity, so that the same games have the same name, however they are stored.
+    The size of shards is no part of it, so that the same games have the same name, however they are stored.
     """
-    return hashlib.blake2b(canonical_json(identity).encode(), digest_size=16).hexdigest()
+    games = {name: value for name, value in identity.items() if name != "shard_games"}
+    return hashlib.blake2b(canonical_json(games).encode(), digest_size=16).hexdigest()
 
 
 def table_of(columns: Mapping[str, NDArray[Any]], schema: pa.Schema = ROW) -> pa.Table:
@@ -178,8 +164,7 @@ def table_bytes(table: pa.Table, metadata: Mapping[str, Any], group_rows: int | 
     ) as writer:
         writer.add_key_value_metadata({"distill": canonical_json(metadata)})  # store_schema=False drops the schema's
         writer.write_table(table, group_rows)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    return sink.getvalue().to_pybytes()
 
 
 def content_of(path: Path, sha256: str | None, advice: str) -> bytes:
@@ -189,10 +174,6 @@ def content_of(path: Path, sha256: str | None, advice: str) -> bytes:
         what = "not the file that the record describes (missing, damaged or changed)"
         raise DataError(f"{path}: {what}; {advice}")
     return content
-
-
-class DamagedError(DataError):
-    """A damaged file, which may be replaced: it is not somebody's edit."""
 
 
 def read_table(
@@ -209,46 +190,33 @@ def read_table(
     of Arrow's that lets go of Python's bytes when the interpreter has begun to end kills the process with SIGABRT
     (apache/arrow#49942).
 
-    Raises DamagedError for what Arrow cannot read, for a missing column, and for a small file that declares large
-    contents; DataError for a file that is not `ours`, and where memory runs out.
+    Raises DataError for what Arrow cannot read, for a missing column and for a file that is not `ours`.
     """
-    unreadable = (OSError, pa.ArrowException, OverflowError, ValueError, KeyError, TypeError, RecursionError)
-    what = "not a readable Parquet file"
+    unreadable = (OSError, MemoryError, pa.ArrowException, OverflowError, ValueError, KeyError, RecursionError)
     try:
         content = Path(path).read_bytes() if content is None else content
         with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
-            if (rows := file.metadata.num_rows) > ROWS_A_BYTE * len(content):  # columns' metadata may crash Arrow
-                raise ValueError(f"{len(content):,} bytes declare {rows:,} rows")
-            what = "damaged"
-            stored = (file.schema_arrow.metadata or {}).get(b"distill")
-            metadata = dict(json.loads(stored or "{}"))
-            if ours and stored is None:
-                raise DataError(f"{path}: not written by distill (no metadata); delete the file to rebuild it")
+            metadata = dict(json.loads((file.schema_arrow.metadata or {}).get(b"distill", "{}")))
             if ours and (version := metadata.get("schema_version")) != SCHEMA_VERSION:
-                raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}; make it again")
+                raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}")
             schema = schema or (PACKED_ROW if metadata.get("kind") == PACKED else ROW)
             return file.read(columns=schema.names, use_threads=False).select(schema.names).cast(schema), metadata
-    except MemoryError as error:  # Arrow's too; a damaged file may ask for any amount
-        raise DataError(f"{path}: cannot be read ({first_line(error)})") from error
     except unreadable as error:
-        raise DamagedError(f"{path}: {what} ({first_line(error)})") from error
+        what = f"damaged, or not a Parquet file with these columns ({first_line(error)})"
+        raise DataError(f"{path}: {what}") from error
 
 
 def arrays(path: Path | str, table: pa.Table) -> dict[str, NDArray[Any]]:
-    """The columns of a table by name: (B,), texts as str, lists as (B, length).
+    """The columns of a table by name: (B,), texts as str, lists of one length as (B, length).
 
-    Raises DamagedError, which names the file and the column, for missing values and lists of different lengths.
+    Raises DataError, which names the file and the column, for missing values.
     """
     columns = {}
     for name in table.column_names:
         column = table[name].combine_chunks()
         values = column.flatten() if pa.types.is_nested(column.type) else column
         if column.null_count or values.null_count:
-            raise DamagedError(f"{path}: a value of {name} is missing (null)")
-        if pa.types.is_list(column.type):
-            lengths = np.unique(np.diff(np.from_dlpack(column.offsets)))
-            if len(lengths) > 1 or 0 in lengths:
-                raise DamagedError(f"{path}: {name} of different lengths, or empty")
+            raise DataError(f"{path}: a value of {name} is missing (null)")
         array = values.to_numpy(zero_copy_only=False)
         if values is not column:
             array = array.reshape(len(column), -1 if len(column) else COLUMNS)

@@ -24,8 +24,8 @@ from distill.common.progress import Advance, silent
 from distill.common.settings import Seed, Settings
 from distill.games import playing, shards
 from distill.mcts import puct
-from distill.mcts.engine.record import GameRecord
 from distill.mcts.evaluator import BitboardEvaluator, by_rollouts
+from distill.mcts.results import GameRecord
 from distill.mcts.settings import PuctSettings
 
 LIBRARIES = ("keras", *shards.LIBRARIES)

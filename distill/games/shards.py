@@ -14,19 +14,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, PlainSerializer, PlainValidator
 
-from distill.common import DataError, cores, executors, provenance, run_folder
-from distill.common.cluster import Cluster
+from distill.common import DataError, executors, provenance, run_folder
 from distill.common.executors import KilledError, Workers
 from distill.common.plugins import Plugin
 from distill.common.settings import Seed, Settings, as_json
 from distill.common.storage import Storage
 from distill.games import playing, reader, schema
-from distill.games.schema import DamagedError, Shard, shard_name
+from distill.games.schema import Shard, shard_name
 from distill.mcts import uct
 from distill.mcts.settings import UctSettings
 
@@ -34,11 +33,19 @@ LIBRARIES = ("numba", "numpy", "pyarrow")
 """Libraries whose versions decide the bytes of a shard."""
 
 
+def _imported(labeller: str | Plugin) -> Plugin:
+    return labeller if isinstance(labeller, Plugin) else Plugin.named(labeller, "--labeller")
+
+
+NamedLabeller = Annotated[Plugin, PlainValidator(_imported), PlainSerializer(lambda plugin: plugin.spec)]
+"""A user's labeller, "module:object", which is imported when it is set. Raises UserError where that fails."""
+
+
 class RunSettings(Settings):
     """All that the games of a run depend on."""
 
     search: UctSettings = UctSettings()
-    labeller: str | None = Field(
+    labeller: NamedLabeller | None = Field(
         None,
         title="MODULE:OBJECT",
         description="your own engine, to label; of the search settings, only the noise of moves has an effect",
@@ -49,10 +56,7 @@ class RunSettings(Settings):
 
 
 def identity(settings: RunSettings) -> dict[str, Any]:
-    """What the games of a run depend on: its settings, and the version of the search or the labeller's source hash.
-
-    Raises UserError for a labeller that cannot be imported.
-    """
+    """What the games of a run depend on: its settings, and the version of the search or the labeller's source hash."""
     stored = settings.model_dump(mode="json", include=RunSettings.model_fields.keys() - {"shard_games"})
     stored |= stored.pop("search")
     if settings.labeller is None:
@@ -60,8 +64,8 @@ def identity(settings: RunSettings) -> dict[str, Any]:
         return {"search_version": uct.SEARCH_VERSION, **stored}
     # With a labeller of the user's, settings of the search change nothing.
     searched = {"simulations", "votes", "rollout", "exploration", "mcts_solver"}
-    source = Plugin.named(settings.labeller, "--labeller").source
-    return {"labeller_source": source, **{name: stored[name] for name in stored if name not in searched}}
+    known = {name: value for name, value in stored.items() if name not in searched}
+    return {"labeller_source": settings.labeller.source, **known}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,30 +87,25 @@ class Plan:
 
     Attributes:
       games: games of the finished run; a run never shrinks, so there may be more than were asked for.
-      finished: whether there is nothing to make and the record says so.
-      done, todo: its sound shards, and those to make.
-      damaged: why files are rebuilt.
+      done, todo: its shards, and those to make.
     """
 
     games: int
-    finished: bool
     done: list[Shard]
     todo: list[Task]
-    damaged: list[str]
 
 
 def opened(
-    out: str | Path | Storage, settings: Any, games: int, run: Mapping[str, Any], *, config: Any, restart: bool = False
+    out: str | Path | Storage, config: Any, games: int, run: Mapping[str, Any], *, restart: bool = False
 ) -> AbstractContextManager[run_folder.Run]:
     """Hold the folder of a run of games (`run_folder.opened`); a folder has shards of one size.
 
     Args:
-      settings: of the run, with `shard_games`.
+      config: the settings for the record, with `shard_games`.
       games: of the finished run.
       run: its identity.
-      config: the command's settings, for the record.
     """
-    size = settings.shard_games
+    size = config.shard_games
     names = [shard_name(index) for index in range(-(-games // size))]
     known = {**run, "shard_games": size}
     return run_folder.opened(out, schema.GAMES, known, settings=as_json(config), files=names, restart=restart)
@@ -115,38 +114,29 @@ def opened(
 def plan(folder: run_folder.Run, games: int) -> Plan:
     """What a run of at least so many games, whose folder is `opened`, has and lacks; each shard is read.
 
-    Raises DataError for a shard of another run, one that somebody changed, and one that cannot be read although its
-    bytes may be sound.
+    Raises DataError for a file that is not a shard of this run as it was written: it may be somebody's work.
     """
-    storage, size, name = folder.storage, folder.identity["shard_games"], _name(folder)
+    storage, size, name = folder.storage, folder.identity["shard_games"], schema.run_name(folder.identity)
     record = None if folder.starts else folder.record
     recorded = reader.run_of(storage, record).shards if record and record.result else []
-    hashes = {shard.name: shard.content_hash for shard in recorded}
-    sound, damaged = dict[str, Shard](), list[str]()
-    # Keep what is sound. A file that is damaged is rebuilt; one whose rows were changed is somebody's work.
+    hashes, held = {shard.name: shard.sha256 for shard in recorded}, dict[str, Shard]()
     for file in sorted({*(record.files if record else ())} & {*storage.names()}):
+        content = storage.read(file)
         try:
-            shard, _, metadata = schema.read_shard(f"{storage}/{file}", storage.read(file))
-        except DamagedError as error:
-            damaged.append(str(error))
-            continue
-        changed = hashes.get(file, shard.content_hash) != shard.content_hash
-        if changed or metadata.get("run") != name:
-            what = "its rows were changed after the run was finished" if changed else "of another run"
-            raise DataError(f"{storage}/{file}: {what}; delete the file to rebuild it, or --restart to delete the run")
-        sound[file] = shard
+            table, metadata = schema.read_table(f"{storage}/{file}", None, content)
+            shard = schema.shard_of(file, table, metadata, content)
+            written = (metadata["run"], shard_name(metadata["index"]), shard.sha256)
+            if written != (name, file, hashes.get(file, shard.sha256)):
+                raise DataError(f"{storage}/{file}: another shard, or changed after the run was finished")
+        except DataError as error:
+            raise DataError(f"{error}; delete the file to rebuild it") from error
+        held[file] = shard
     # Never shrink a run, even an extension that was interrupted; one may need more games of the last shard.
-    games = max(games, *(shard.first_game + shard.games for shard in (*sound.values(), *recorded)), 0)
-    done, todo = list[Shard](), list[Task]()
-    for first in range(0, games, size):
-        task = Task(index=first // size, games=min(size, games - first))
-        held = sound.get(task.name)
-        if held and (held.first_game, held.games) == (first, task.games):
-            done.append(held)
-        else:
-            todo.append(task)
-    finished = not todo and folder.result == result(name, done)
-    return Plan(games=games, finished=finished, done=done, todo=todo, damaged=damaged)
+    games = max(games, *(shard.first_game + shard.games for shard in (*held.values(), *recorded)), 0)
+    tasks = [Task(index=first // size, games=min(size, games - first)) for first in range(0, games, size)]
+    complete = {task for task in tasks if task.name in held and held[task.name].games == task.games}
+    done = [held[task.name] for task in tasks if task in complete]
+    return Plan(games=games, done=done, todo=[task for task in tasks if task not in complete])
 
 
 def finish(folder: run_folder.Run, shards: Sequence[Shard], games: int) -> dict[str, Any]:
@@ -158,13 +148,9 @@ def finish(folder: run_folder.Run, shards: Sequence[Shard], games: int) -> dict[
     if (left := sum(shard.games for shard in shards if shard.name in names)) != games:
         problem = f"{left:,} of {games:,} games are left, because shards were deleted or damaged"
         raise DataError(f"{folder.storage}: {problem}; start the command again")
-    finished = result(_name(folder), shards)
+    finished = result(schema.run_name(folder.identity), shards)
     folder.finish(finished)
     return finished
-
-
-def _name(folder: run_folder.Run) -> str:
-    return schema.run_name({name: value for name, value in folder.identity.items() if name != "shard_games"})
 
 
 def result(name: str, shards: Sequence[Shard]) -> dict[str, Any]:
@@ -177,31 +163,15 @@ def result(name: str, shards: Sequence[Shard]) -> dict[str, Any]:
 # Making shards --------------------------------------------------------------------------------------------------------
 
 
-def workers_of(number: int | None, tasks: int, cluster: str | None) -> Workers:
-    """Workers for so many tasks, started: of a cluster, all of which search as this process does, or processes.
-
-    By default there is one process per core. Raises UserError where workers cannot be started.
-    """
-    if cluster:
-        return Cluster(cluster, versions_here)
-    return executors.started(max(1, min(number or cores(), tasks)))
-
-
 def versions_here() -> dict[str, Any]:
-    """The versions that decide the bytes of a shard."""
+    """The versions that decide the bytes of a shard, which must be equal on all workers."""
     return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION}
 
 
-def make_shard(
-    settings: RunSettings, run: Mapping[str, Any], task: Task, plugin: Plugin | None = None
-) -> tuple[Shard, bytes]:
-    """Play a shard of the run with this identity; returns its entry for the record and its file.
-
-    `plugin` is the user's labeller as described by the process that started the run.
-    """
+def make_shard(settings: RunSettings, run: Mapping[str, Any], task: Task) -> tuple[Shard, bytes]:
+    """Play a shard of the run with this identity; returns its entry for the record and its file."""
     first = task.index * settings.shard_games
-    table = playing.play_games(settings, first, task.games, plugin.load() if plugin else None)
-    return encoded(table, run, task, first)
+    return encoded(playing.play_games(settings, first, task.games), run, task, first)
 
 
 def encoded(
@@ -233,10 +203,8 @@ def make(
 
     Raises DataError for shards whose workers died at every try, once all others are made.
     """
-    plugin = Plugin.named(settings.labeller, "--labeller") if settings.labeller else None
-    calls = [(settings, run, task, plugin) for task in tasks]
     try:
-        for _, shard in executors.completed(workers, work, calls):
+        for _, shard in executors.completed(workers, work, [(settings, run, task) for task in tasks]):
             yield shard
     except KilledError as error:
         names = ", ".join(tasks[number].name for number in error.numbers)

@@ -18,9 +18,6 @@ from pathlib import Path
 
 from distill.common import provenance, say
 
-LAST_COMPILED = {"uct": "uct_simulation.search", "puct": "puct_simulation.take_evaluations"}
-"""By search: the function of the engine that is compiled last."""
-
 
 def _folder() -> str:
     """The first folder that can be written: the package's, the user's, or one that only this process uses."""
@@ -56,20 +53,16 @@ def compile_search(search: str) -> None:
 
         # Any evaluation will do: what compiles does not depend on it.
         puct.search([EMPTY], lambda _: (np.zeros((1, 7)), np.zeros(1)), puct.PuctSettings(simulations=1))
+    Path(FOLDER, search).touch()
 
 
 @functools.cache
 def prepare(search: str) -> None:
-    """Compile a search, `uct` or `puct`, unless an earlier process has done so; say that it will take long.
-
-    What an earlier process has compiled is loaded later, with Numba.
-    """
-    if not any(Path(FOLDER).glob(f"*/{LAST_COMPILED[search]}-*.nbc")):
+    """Compile a search, `uct` or `puct`, unless an earlier process has done so; say that it will take long."""
+    if not Path(FOLDER, search).exists():
         say("compiling the search, which may take two minutes, but only once")
         compile_search(search)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in [[search] for search in LAST_COMPILED]:
-        raise SystemExit(f"usage: python -m distill.mcts.compiling {'|'.join(LAST_COMPILED)}")
     compile_search(sys.argv[1])

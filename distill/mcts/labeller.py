@@ -84,5 +84,4 @@ def majority(counts: NDArray[Any], visits: NDArray[Any]) -> NDArray[np.int8]:
     order = np.array(COLUMNS_FROM_CENTRE)
     counts, visits = counts[:, order], visits[:, order]
     leading = np.where(counts == counts.max(axis=1, keepdims=True), visits, -np.inf)
-    best: NDArray[np.int8] = order[leading.argmax(axis=1)].astype(np.int8)
-    return best
+    return order[leading.argmax(axis=1)].astype(np.int8)

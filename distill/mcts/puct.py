@@ -20,9 +20,8 @@ from distill.game.rules import CELLS, COLUMNS, Bitboards
 from distill.mcts.engine import puct_moves, puct_simulation, puct_tree
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.puct_tree import KeptEvaluations, PuctDraws
-from distill.mcts.engine.record import Ended, GameRecord, new_record
 from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
-from distill.mcts.results import Positions, SearchResult, as_bitboards, check_starts, generator, results_of, streams
+from distill.mcts.results import Ended, GameRecord, Positions, SearchResult, as_bitboards, generator, streams
 from distill.mcts.settings import PuctSettings
 
 __all__ = ["PuctSettings", "new_kept", "play_games", "quiet", "search"]
@@ -52,7 +51,9 @@ def search(
     no position, and for seeds that do not fit; and OutputError, which names the evaluator, for logits or values that no
     search can use.
     """
-    return results_of(play_games(*as_bitboards(positions), settings, on_bitboards(evaluator), seeds=seeds, steps=1))
+    with outputs.named(getattr(evaluator, "__name__", type(evaluator).__name__)):
+        record = play_games(*as_bitboards(positions), settings, on_bitboards(evaluator), seeds=seeds, steps=1)
+    return record.first_results()
 
 
 def play_games(
@@ -76,9 +77,8 @@ def play_games(
     depend on the others in its batch. `kept` has evaluations from earlier calls with this evaluator and gets the new
     ones. Raises ValueError for arguments that do not fit, and OutputError for logits or values that no search can use.
     """
-    check_starts(current, mask)
     sources, lanes = streams(seeds, len(current), games), min(lanes, len(current))
-    record, draws = new_record(current, mask, steps), draw(sources[:lanes], steps, settings)
+    record, draws = GameRecord.starting(current, mask, steps), draw(sources[:lanes], steps, settings)
     trees = puct_tree.new_trees(settings, draws, kept or new_kept(), record, lanes)
     leaves, games_left = np.zeros(lanes, np.int64), iter(range(lanes, len(current)))
     while (trees.game >= 0).any():

@@ -1,11 +1,14 @@
-"""What goes into a search, and what comes out: the same for UCT and PUCT."""
+"""What goes into a search, and what comes out: positions and random numbers, the record of games, and results.
+
+They are the same for UCT and PUCT. Compiled code fills in the record of PUCT's games, and `uct.py` that of UCT's.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +16,48 @@ from numpy.typing import NDArray
 from distill.game import inputs
 from distill.game.encoding import bitboards, bitboards_of
 from distill.game.rules import COLUMNS, ROWS, Bitboards, Position, are_over, faults
-from distill.mcts.engine.record import GameRecord
 
 Positions: TypeAlias = Sequence[Position] | NDArray[np.int8]
 """Positions, or boards int8 (B, 6, 7): row 0 on top, +1 the side to move, −1 the opponent, 0 empty."""
+
+
+def as_bitboards(positions: Positions) -> tuple[Bitboards, Bitboards]:
+    """`current` and `mask`, uint64 (B,).
+
+    Raises ValueError for what is no position, and where the game is over: compiled code checks nothing.
+    """
+    items: Any = positions if isinstance(positions, np.ndarray) else list(positions)
+    if isinstance(items, list) and all(isinstance(item, Position) for item in items):
+        current, mask = bitboards_of(items)
+    else:
+        current, mask = bitboards(inputs.boards(items).reshape(-1, ROWS, COLUMNS))
+    over = are_over(current, mask), "the game is over, so there is nothing to search"
+    for wrong, what in (*faults(current, mask), over):
+        if wrong.any():
+            raise ValueError(f"position {wrong.argmax()}: {what}")
+    return current, mask
+
+
+def streams(seeds: Any, number: int, games: Sequence[int] | None = None) -> list[tuple[int, int]]:
+    """(seed, game), the source of the random numbers, for each of `number` positions.
+
+    Args:
+      seeds: one seed for all positions, or a seed for each.
+      games: the game of each position; None: 0, 1, ... with one seed, and 0 with a seed for each.
+
+    Raises ValueError for another number of seeds, and TypeError for one that is no whole number.
+    """
+    if np.ndim(seeds) == 0:
+        seeds, games = [seeds] * number, range(number) if games is None else games
+    return list(zip(map(operator.index, seeds), [0] * number if games is None else games, strict=True))
+
+
+def generator(seed: int, game: int, stream: int) -> np.random.Generator:
+    """Independent random numbers for each (run seed, game, stream): Philox, counter-based, no state shared."""
+    return np.random.Generator(np.random.Philox(key=np.array([seed, game], np.uint64), counter=[0, 0, 0, stream]))
+
+
+# Games and results ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,52 +79,52 @@ class SearchResult:
     simulations: int
 
 
-def as_bitboards(positions: Positions) -> tuple[Bitboards, Bitboards]:
-    """`current` and `mask`, uint64 (B,). Raises ValueError for boards that are none."""
-    items: Any = positions if isinstance(positions, np.ndarray) else list(positions)
-    if isinstance(items, list) and all(isinstance(item, Position) for item in items):
-        return bitboards_of(items)
-    return bitboards(inputs.boards(items).reshape(-1, ROWS, COLUMNS))
+class GameRecord(NamedTuple):
+    """G games of at most S searched positions, K votes a position (PUCT: one). A = 7 columns."""
 
+    current: NDArray[np.uint64]  # (G, S)
+    mask: NDArray[np.uint64]  # (G, S)
+    votes: NDArray[np.int8]  # (G, S, K) the column that each search chose
+    label: NDArray[np.int8]  # (G, S) the best column: the majority of the votes
+    move: NDArray[np.int8]  # (G, S) the column played: the label, or drawn at random as the settings say
+    visits: NDArray[np.int32]  # (G, S, A) root visits of all searches; of a Gumbel root, its policy in POLICY_UNITS
+    simulations: NDArray[np.int32]  # (G, S) of all searches
+    value: NDArray[np.float64]  # (G, S) mean root value of the searches, or what a proof says, for the side to move
+    length: NDArray[np.int64]  # (G,) positions recorded; 0 until the game has ended
+    result: NDArray[np.int8]  # (G,) 1 if the last move won, else 0
 
-def check_starts(current: Bitboards, mask: Bitboards) -> None:
-    """Raise ValueError for what is no position, or where the game is over: compiled code checks nothing."""
-    over = are_over(current, mask), "the game is over, so there is nothing to search"
-    for wrong, what in (*faults(current, mask), over):
-        if wrong.any():
-            raise ValueError(f"position {wrong.argmax()}: {what}")
-
-
-def streams(seeds: Any, number: int, games: Sequence[int] | None = None) -> list[tuple[int, int]]:
-    """(seed, game), the source of the random numbers, for each of `number` positions.
-
-    Args:
-      seeds: one seed for all positions, or a seed for each.
-      games: the game of each position; None: 0, 1, ... with one seed, and 0 with a seed for each.
-
-    Raises ValueError for another number of seeds, and TypeError for one that is no whole number.
-    """
-    if np.ndim(seeds) == 0:
-        seeds, games = [seeds] * number, range(number) if games is None else games
-    if len(seeds) != number:
-        raise ValueError(f"{len(seeds)} seeds given, {number} needed, one for each position")
-    return list(zip(map(operator.index, seeds), [0] * number if games is None else games, strict=True))
-
-
-def results_of(record: GameRecord) -> list[SearchResult]:
-    """The results of a record of one position a game."""
-    return [
-        SearchResult(
-            votes=tuple(record.votes[i, 0].tolist()),
-            label=int(record.label[i, 0]),
-            visits=record.visits[i, 0],
-            value=float(record.value[i, 0]),
-            simulations=int(record.simulations[i, 0]),
+    @classmethod
+    def starting(cls, current: Bitboards, mask: Bitboards, steps: int, votes: int = 1) -> Self:
+        """The empty record of games that start at (current, mask), uint64 (G,), and last at most `steps` positions."""
+        shape = (len(current), steps)
+        record = cls(
+            current=np.zeros(shape, np.uint64),
+            mask=np.zeros(shape, np.uint64),
+            votes=np.full((*shape, votes), -1, np.int8),
+            label=np.full(shape, -1, np.int8),
+            move=np.full(shape, -1, np.int8),
+            visits=np.zeros((*shape, COLUMNS), np.int32),
+            simulations=np.zeros(shape, np.int32),
+            value=np.zeros(shape),
+            length=np.zeros(len(current), np.int64),
+            result=np.zeros(len(current), np.int8),
         )
-        for i in range(len(record.label))
-    ]
+        record.current[:, 0], record.mask[:, 0] = current, mask
+        return record
+
+    def first_results(self) -> list[SearchResult]:
+        """What the search of each game's first position found."""
+        return [
+            SearchResult(
+                votes=tuple(self.votes[game, 0].tolist()),
+                label=int(self.label[game, 0]),
+                visits=self.visits[game, 0],
+                value=float(self.value[game, 0]),
+                simulations=int(self.simulations[game, 0]),
+            )
+            for game in range(len(self.label))
+        ]
 
 
-def generator(seed: int, game: int, stream: int) -> np.random.Generator:
-    """Independent random numbers for each (run seed, game, stream): Philox, counter-based, no state shared."""
-    return np.random.Generator(np.random.Philox(key=np.array([seed, game], np.uint64), counter=[0, 0, 0, stream]))
+Ended: TypeAlias = Callable[[GameRecord, NDArray[np.int64]], None]
+"""Called with the record and the indices of games that have ended; each game is reported once."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,9 @@ from distill.common import OutputError
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, Bitboards, after_moves
 from distill.mcts.engine import tree, uct_simulation
 from distill.mcts.engine.noise import noisy_move
-from distill.mcts.engine.record import GameRecord, new_record
 from distill.mcts.engine.uct_simulation import UNVISITED, UctTrees
 from distill.mcts.labeller import Labels, majority
-from distill.mcts.results import Positions, SearchResult, as_bitboards, check_starts, generator, results_of, streams
+from distill.mcts.results import GameRecord, Positions, SearchResult, as_bitboards, generator, streams
 from distill.mcts.settings import UctSettings
 
 __all__ = ["UctSettings", "play_games", "search"]
@@ -57,7 +56,7 @@ def search(positions: Positions, settings: UctSettings, seeds: int | Sequence[in
     position, which makes its result independent of the others. Raises ValueError where the game is over, for what is
     no position, and for seeds that do not fit.
     """
-    return results_of(play_games(*as_bitboards(positions), settings, seeds=seeds, steps=1))
+    return play_games(*as_bitboards(positions), settings, seeds=seeds, steps=1).first_results()
 
 
 def play_games(
@@ -78,24 +77,21 @@ def play_games(
     position's labels must depend on its game and its number in the game alone. Raises ValueError for arguments that do
     not fit, and OutputError where a labeller changes its number of votes.
     """
-    check_starts(current, mask)
     sources, lanes = streams(seeds, len(current), games), len(current)
     if label is None:
         # Searches too large to stand side by side take turns.
         lanes = max(1, min(LANES, MOST_NODES // settings.simulations, lanes))
         label = partial(_label, uct_simulation.new_trees(lanes, settings), draw(sources, steps, settings))
     noise, length = draw_moves(sources, steps, settings), np.zeros(len(sources), np.intp)
-    record = new_record(current, mask, steps, settings.votes)
+    record = GameRecord.starting(current, mask, steps, settings.votes)
     live, begun = np.arange(min(lanes, len(sources))), lanes
     while len(live):
         step = length[live]
         current, mask = record.current[live, step], record.mask[live, step]
-        labels = label(live, step, current, mask)
-        assert labels.label is not None
-        assert labels.votes is not None
+        labels: Any = label(live, step, current, mask)  # complete ones
         votes = labels.votes.shape[1]
         if not length.any():
-            record = new_record(record.current[:, 0], record.mask[:, 0], steps, votes)
+            record = GameRecord.starting(record.current[:, 0], record.mask[:, 0], steps, votes)
         elif votes != record.votes.shape[2]:
             raise OutputError(f"returned {votes} votes, but {record.votes.shape[2]} before")
         # Play the label, or a move near it.

@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, ROWS, from_keys, has_four, landing, legal_mask
 from distill.game.tactics import wins
 from distill.mcts import puct
-from distill.mcts.engine.record import GameRecord
 from distill.mcts.puct import PuctSettings
+from distill.mcts.results import GameRecord
 from experiments.large import boards
 from experiments.large.shapes import network
 

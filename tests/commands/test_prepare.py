@@ -50,8 +50,8 @@ def test_several_folders_and_an_exclusion_are_reported(workplace, capsys):
     arguments = ["--data", "data/games", "more", "--exclude", "more/shard-00000.parquet", "--out", "out"]
     assert prepare.main(arguments) == 0
     output = capsys.readouterr().out
-    assert "excluded by more/shard-00000.parquet, " in output
-    assert "removed from validation" in output
+    assert "removed from validation, as training has the board: " in output
+    assert "excluded: " in output
 
 
 @pytest.mark.parametrize("arguments", [["--data", "nowhere"], ["--exclude", "nowhere"], ["--data", "."]])
@@ -79,9 +79,3 @@ def test_a_missing_folder_names_the_command_that_makes_games(
     assert line == f"distill {stage}: {where}: no games here; {advice}"
     assert not (tmp_path / "out").exists()
     assert cli.parse(generate.GenerateConfig, shlex.split(made), generate.PRESETS).out == where
-
-
-def test_a_folder_of_other_files_is_no_folder_of_games(tmp_path, complaint):
-    (tmp_path / "notes.txt").touch()
-    line = complaint(prepare, "--data", tmp_path, "--out", tmp_path / "out")
-    assert line.endswith(f"{tmp_path}: no _run.json, so no run of distill was finished here")

@@ -75,18 +75,14 @@ def changed(name: str, place: Any, value: Any) -> dict[str, Any]:
         (changed("logits", (1, 2), INFINITE), "returned a logit that is NaN or infinite on 1 of 3 boards"),
         (changed("logits", 1, -INFINITE), "returned no finite logit for a legal column on 1 of 3 boards"),
         (changed("policy", (0, 1), NAN), f"returned {WRONG_POLICY} on 1 of 3 boards"),
-        (changed("policy", (0, 1), -0.1), f"returned {WRONG_POLICY} on 1 of 3 boards"),
         (changed("policy", (1, 0), 1e-6), f"returned {WRONG_POLICY} on 1 of 3 boards"),
         (changed("policy", slice(2), 0), "returned a policy that does not sum to 1 on 2 of 3 boards"),
         (changed("move", 1, 0), "returned an illegal move on 1 of 3 boards"),
-        (changed("move", 2, 3), "returned an illegal move on 1 of 3 boards"),
         (changed("value", 0, NAN), "returned a value outside [-1, 1] on 1 of 3 boards"),
         (changed("value", slice(2), 1.1), "returned a value outside [-1, 1] on 2 of 3 boards"),
         (sound() | {"logits": np.zeros((3, 6), np.float32)}, "returned logits of shape (3, 6), not (3, 7)"),
-        (sound() | {"value": np.zeros((3, 1), np.float32)}, "returned values of shape (3, 1), not (3,)"),
         (sound() | {"logits": np.zeros((3, 7), np.int64)}, "returned logits of type int64, not floating-point numbers"),
         (sound() | {"move": [1, [2], 3]}, "returned moves that NumPy cannot convert (setting an array element with a"),
-        (sound() | {"move": np.zeros(3)}, "returned moves of type float64, not whole numbers"),
     ],
 )
 def test_a_wrong_output_of_a_network_is_one_line(given, line):

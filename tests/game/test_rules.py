@@ -121,26 +121,20 @@ def test_a_full_board_is_a_draw_unless_the_last_stone_won():
         assert rules.legal_columns(position) == []
 
 
-@given(games)
-def test_a_move_adds_one_stone_of_the_mover_on_top_of_its_column(game):
-    for before, after in pairwise(game):
-        added = after.mask ^ before.mask
-        assert added.bit_count() == 1
-        assert added & after.opponent
-        assert after.opponent == before.current | added
-        assert after.current == before.opponent
-        assert added & rules.BOTTOM_ROW or (added >> 1) & before.mask
-        assert after.ply == before.ply + 1
-
-
 @given(positions)
-def test_a_stone_lands_where_playing_puts_it_and_nowhere_in_a_full_column(position):
+def test_a_stone_lands_on_top_of_its_column_and_nowhere_in_a_full_one(position):
     (row,) = rules.legal_mask(np.array([position.mask], np.uint64))
     assert np.flatnonzero(row).tolist() == rules.legal_columns(position)
     (cells,) = rules.landing(np.array([position.mask], np.uint64)).tolist()
     for column in range(rules.COLUMNS):
-        legal = rules.is_legal(position, column)
-        assert cells[column] == (rules.next_position(position, column).mask ^ position.mask if legal else 0)
+        if not rules.is_legal(position, column):
+            assert cells[column] == 0
+            continue
+        after = rules.next_position(position, column)
+        assert after == Position(position.opponent, position.mask | cells[column])
+        assert after.ply == position.ply + 1
+        assert cells[column] & rules.column_bits(column)
+        assert cells[column] & rules.BOTTOM_ROW or (cells[column] >> 1) & position.mask
 
 
 @given(positions)
@@ -183,8 +177,6 @@ def test_a_move_string_and_a_list_of_columns_lead_to_the_same_position(seed):
     ("moves", "complaint"),
     [
         ("48", "move 2 is '8', not a column from 1 to 7"),
-        ("40", "move 2 is '0', not a column from 1 to 7"),
-        ("4x", "move 2 is 'x', not a column from 1 to 7"),
         ([11], "move 1 is '12', not a column from 1 to 7"),
         ("4444444", "move 7 falls into column 4, which is full"),
         ("41414142", "move 8 comes after the end of the game"),
@@ -210,8 +202,6 @@ A_LINE_OF_BOTH_SIDES = low("""
     [
         ("", "a board is 6 lines"),
         ("\n".join([". . . . . . ."] * 5 + [". . . A . . ."]), "a board is 6 lines"),
-        ("\n".join([". . . . . . ."] * 5 + [". . . O . . ."]), "the stone counts do not fit"),
-        ("\n".join([". . . . . . ."] * 4 + [". . . X . . .", ". . . . . . ."]), "floats"),
         (A_LINE_UNDER_LATER_STONES, "no single last stone explains the lines of four"),
         (A_LINE_OF_BOTH_SIDES, "the side to move already has four in a line"),
     ],
@@ -225,12 +215,9 @@ def test_a_drawing_of_no_position_is_refused(drawing, complaint):
     ("position", "problem"),
     [
         (Position(0, 1 << 6), "stones outside the 42 cells"),
-        (Position(0, -1), "stones outside the 42 cells"),
         (Position(2, 1), "stones of the side to move on empty cells"),
         (Position(0b101, 0b101), "a stone floats above an empty cell"),
         (Position(0b1, 0b1), "the stone counts do not fit alternating moves"),
-        (Position(0, 0b11), "the stone counts do not fit alternating moves"),
-        (Position(0b1111, 0b1111 | 0b1111 << 21), "the side to move already has four in a line"),
     ],
 )
 def test_each_way_to_be_wrong_is_named(position, problem):

@@ -1,35 +1,30 @@
 """One run on many machines: a Dask cluster of real processes, a real S3 server.
 
 - a cluster and an object store hold byte for byte the shards of one process
-- a worker killed while it works costs its shard, which is rebuilt; a shard that kills every worker is named and all
-  others are made
+- a worker killed while it works costs its shard, which is made again (`test_cluster_workers`: one that kills them all)
 - no scheduler, a scheduler that dies, no worker, a worker of other versions: one line each, exit 1
-- a half-uploaded shard is rebuilt and valid ones are kept
+- a run on an object store resumes; a half-uploaded shard is named, and valid ones are kept
 - without the extras the missing one is named
 """
 
 import functools
 import os
-import random
 import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from helpers import die_always, die_once, same_record, shard_hashes, write_shards
+from helpers import die_once, same_record, shard_hashes, write_shards
 
 from distill import generate, inspect
 from distill.common import DataError, UserError, provenance, run_folder
 from distill.common import cluster as cluster_module
-from distill.common.executors import Workers
-from distill.common.storage import Folder, Remote, Storage, storage_of
+from distill.common.cluster import Cluster
+from distill.common.storage import Folder, Remote, storage_of
 from distill.games import reader, shards
-from distill.games.schema import Shard
 from distill.games.shards import RunSettings, identity
 from distill.mcts.settings import UctSettings
 
@@ -63,12 +58,6 @@ def cluster(bucket):
         yield started
 
 
-def make(todo: list[shards.Task], folder: Path, address: str, work: Any, run: RunSettings = RUN) -> list[Shard]:
-    """These shards, by a cluster."""
-    with shards.workers_of(None, 1, address) as workers:
-        return write_shards(folder, shards.make(workers, run, identity(run), todo, work))
-
-
 def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, capsys):
     command = [*SMALL, "--cluster", cluster.scheduler_address, "--out", str(tmp_path)]
     assert generate.main(command) == 0
@@ -78,62 +67,12 @@ def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, cap
     assert "finished before: 10 games" in capsys.readouterr().out
 
 
-def start(place: Path | Storage) -> None:
-    """Record the run, as `generate` does before it makes shards."""
-    with shards.opened(place, RUN, 10, identity(RUN), config=RUN) as folder:
-        folder.begin()
-
-
 def test_a_worker_that_dies_costs_its_shard_alone(alone, tmp_path, cluster):
-    made = make(TODO, tmp_path, cluster.scheduler_address, functools.partial(die_once, tmp_path / "died"))
+    work = functools.partial(die_once, tmp_path / "died")
+    with Cluster(cluster.scheduler_address, shards.versions_here) as workers:
+        write_shards(tmp_path, shards.make(workers, RUN, identity(RUN), TODO, work))
     assert (tmp_path / "died").exists()
-    assert {shard.name: shard.sha256 for shard in made} == shard_hashes(alone) == shard_hashes(tmp_path)
-
-
-def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(alone, tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to restart a worker takes seconds
-    start(tmp_path)
-    with pytest.raises(DataError, match=r"shard-00001\.parquet: worker processes died at every try of a task"):
-        make(TODO, tmp_path, cluster.scheduler_address, die_always)
-    expected = shard_hashes(alone)
-    del expected["shard-00001.parquet"]
-    assert shard_hashes(tmp_path) == expected
-    assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(alone)
-
-
-@pytest.mark.slow
-def test_500_games_with_workers_killed_at_random(tmp_path):
-    """Every few seconds one of the workers is killed; the bytes are those of one process."""
-    import dask
-
-    flags = ["--games", "500", "--simulations", "400", "--shard-games", "10"]
-    assert generate.main([*flags, "--workers", "1", "--out", str(tmp_path / "alone")]) == 0
-    dice, kills, done = random.Random(1), 0, threading.Event()
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 10}),
-        distributed.LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as started,
-    ):
-
-        def kill() -> None:
-            nonlocal kills
-            while not done.wait(dice.uniform(1, 4)):
-                nanny = dice.choice(list(started.workers.values()))
-                if nanny.process and nanny.process.pid and nanny.process.status.name == "running":
-                    os.kill(nanny.process.pid, signal.SIGKILL)
-                    kills += 1
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        try:
-            assert generate.main([*flags, "--cluster", started.scheduler_address, "--out", str(tmp_path / "many")]) == 0
-        finally:
-            done.set()
-            killer.join()
-    print(f"{kills} workers killed")
-    assert kills >= 3
-    assert shard_hashes(tmp_path / "many") == shard_hashes(tmp_path / "alone")
-    assert inspect.main([str(tmp_path / "many"), "--labels", "0"]) == 0
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -179,13 +118,13 @@ def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
         pytest.raises(UserError, match="no worker there"),
     ):
-        shards.workers_of(None, 1, empty.scheduler_address)
+        Cluster(empty.scheduler_address, shards.versions_here)
 
 
 def test_a_worker_of_other_versions_is_refused(tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(shards.uct, "SEARCH_VERSION", shards.uct.SEARCH_VERSION + 1)
     with pytest.raises(UserError, match=r"would write other bytes \(search_version .* there, .* here"):
-        shards.workers_of(None, 1, cluster.scheduler_address)
+        Cluster(cluster.scheduler_address, shards.versions_here)
 
 
 @pytest.mark.parametrize(("module", "flags"), [("distributed", ["--cluster", "tcp://x:1"]), ("fsspec", [])])
@@ -231,36 +170,26 @@ def test_an_object_store_holds_the_bytes_of_a_folder(alone, bucket, capsys):
     assert "finished before: 10 games" in capsys.readouterr().out
 
 
-def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, capsys, monkeypatch):
+def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, capsys):
     place = Remote(url=f"{bucket}/stopped")
-    start(place)
+    with shards.opened(place, RUN, 10, identity(RUN)) as folder:
+        folder.begin()
     for name in ("shard-00000.parquet", "shard-00003.parquet"):
         place.write(name, (alone / name).read_bytes())
     place.write("shard-00001.parquet", (alone / "shard-00001.parquet").read_bytes()[:-50])
-    asked: list[int] = []
-    make = shards.make
-
-    def spied(workers: Workers, settings: RunSettings, run: Any, tasks: list[shards.Task]) -> Any:
-        asked.extend(task.index for task in tasks)
-        return make(workers, settings, run, tasks)
-
-    monkeypatch.setattr(shards, "make", spied)
     assert inspect.main([place.url, "--labels", "0"]) == 1
-    assert generate.main([*SMALL, "--workers", "1", "--out", place.url]) == 0
-    assert f"rebuilding: {place.url}/shard-00001.parquet" in capsys.readouterr().err
-    assert asked == [1, 2, 4]
+    command = [*SMALL, "--workers", "1", "--out", place.url]
+    assert generate.main(command) == 1
+    assert f"{place.url}/shard-00001.parquet: damaged, or not a Parquet file" in capsys.readouterr().err
+    place.delete("shard-00001.parquet")
+    with shards.opened(place, RUN, 10, identity(RUN)) as folder:
+        assert [task.index for task in shards.plan(folder, 10).todo] == [1, 2, 4]
+    assert generate.main(command) == 0
     assert all(place.read(name) == (alone / name).read_bytes() for name in shard_hashes(alone))
     assert generate.main([*SMALL, "--seed", "8", "--out", place.url]) == 1
     assert "seed 0 there, 8 here" in capsys.readouterr().err
     assert generate.main([*SMALL, "--workers", "1", "--restart", "--games", "2", "--out", place.url]) == 0
     assert [name for name in place.names() if name.startswith("shard")] == ["shard-00000.parquet"]
-
-
-def test_cluster_and_object_store_together(alone, bucket, cluster):
-    url = f"{bucket}/together"
-    assert generate.main([*SMALL, "--cluster", cluster.scheduler_address, "--out", url]) == 0
-    for name in shard_hashes(alone):
-        assert storage_of(url).read(name) == (alone / name).read_bytes()
 
 
 def test_a_bucket_that_is_not_there_is_one_line(bucket, capsys):

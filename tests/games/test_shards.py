@@ -3,14 +3,14 @@
 - rows are true of the games they record, and the record describes every shard
 - the first 200 games of the default teacher are those from which shipped networks learned
 - one and three workers write the same bytes, also after kill -9, after Ctrl-C and when a run is extended
-- a damaged shard is rebuilt, and a run never shrinks
-- a dying worker costs the shards in flight, which are made again; a shard that kills every worker is named
+- a file that is not a shard of the run as it was written is named and stays; a run never shrinks
+- a shard that kills every worker is named, and all others are made (`test_executors`: a worker that dies once)
 - no result is recorded where a finished shard has disappeared
 - other settings are one line (`test_mistakes`: wrong flags)
 """
 
-import functools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from helpers import change_record, die_always, die_once, same_record, shard_hashes, write_shards
+from helpers import change_record, die_always, same_record, shard_hashes, state, write_shards
 
 from distill import generate, inspect
 from distill.common import DataError, executors, run_folder
@@ -96,29 +97,40 @@ def test_a_run_is_extended_and_never_shrinks(reference, tmp_path, capsys):
     (tmp_path / "shard-00001.parquet").unlink()
     generated(3)
     assert same_record(tmp_path, reference)
-    # Games under the name of another shard do not count as those of that shard.
-    change_record(tmp_path, lambda record: record.update(result=None))
-    (tmp_path / "shard-00001.parquet").write_bytes((tmp_path / "shard-00000.parquet").read_bytes())
-    generated(3)
-    assert same_record(tmp_path, reference)
-    # A result that lacks shards of its run is recorded again.
-    change_record(tmp_path, lambda record: record["result"]["shards"].pop())
-    generated(3)
-    assert same_record(tmp_path, reference)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
-def test_a_damaged_shard_is_made_again(reference, tmp_path, damage, capsys):
-    for path in reference.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    victim = tmp_path / "shard-00001.parquet"
-    content = bytearray(victim.read_bytes())
-    if damage == "flipped":
-        content[60] ^= 0x10
-    victim.write_bytes({"truncated": content[:-200], "empty": b"", "flipped": content}[damage])
-    assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
-    assert "rebuilding" in capsys.readouterr().err
-    assert shard_hashes(tmp_path) == shard_hashes(reference)
+def other_rows(path: Path) -> None:
+    table, metadata = schema.read_table(path)
+    schema.write_table(path, table.slice(1), metadata)
+
+
+@pytest.mark.parametrize(
+    ("finished", "harm", "line"),
+    [
+        (True, lambda path: path.write_bytes(path.read_bytes()[:-200]), "damaged, or not a Parquet file"),
+        (False, lambda path: path.write_bytes(b""), "damaged, or not a Parquet file"),
+        (False, lambda path: pq.write_table(schema.read_table(path)[0], path), "schema version None"),  # by pandas
+        (False, lambda path: shutil.copy(path.with_name("shard-00000.parquet"), path), "another shard, or changed"),
+        (True, other_rows, "another shard, or changed after the run was finished"),
+    ],
+    ids=["truncated", "empty", "rewritten", "another", "one row less"],
+)
+def test_a_file_that_is_no_shard_of_the_run_is_named_and_stays(reference, tmp_path, finished, harm, line, complaint):
+    folder = tmp_path / "games"
+    shutil.copytree(reference, folder)
+    if not finished:
+        change_record(folder, lambda record: record.update(result=None))
+    harm(folder / "shard-00001.parquet")
+    before = state(folder)
+    words = [*SMALL, "--workers", "1", "--out", str(folder)]
+    message = complaint(generate, *words)
+    assert message.startswith(f"distill generate: {folder}/shard-00001.parquet: {line}")
+    assert message.endswith("; delete the file to rebuild it")
+    assert state(folder) == before
+    (folder / "shard-00001.parquet").unlink()
+    assert generate.main(words) == 0
+    assert same_record(folder, reference)
+    assert shard_hashes(folder) == shard_hashes(reference)
 
 
 def test_other_settings_are_refused_with_the_difference(reference, capsys):
@@ -202,11 +214,6 @@ def make(folder: Path, work: Any) -> list[schema.Shard]:
         return write_shards(folder, shards.make(workers, RUN, shards.identity(RUN), TODO, work))
 
 
-def test_a_killed_worker_costs_only_shards_in_flight(reference, tmp_path):
-    made = make(tmp_path, functools.partial(die_once, tmp_path / "died"))
-    assert {shard.name: shard.sha256 for shard in made} == shard_hashes(reference)
-
-
 def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, tmp_path):
     with pytest.raises(DataError, match=r"shard-00001\.parquet: worker processes died at every try of a task"):
         make(tmp_path, die_always)
@@ -217,7 +224,7 @@ def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, t
 
 def test_a_result_is_recorded_of_all_games_or_not_at_all(tmp_path):
     run = shards.identity(RUN)
-    with shards.opened(tmp_path, RUN, 10, run, config=RUN) as folder:
+    with shards.opened(tmp_path, RUN, 10, run) as folder:
         folder.begin()
         made = make(tmp_path, shards.make_shard)
         (tmp_path / "shard-00001.parquet").unlink()

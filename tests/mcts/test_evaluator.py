@@ -1,8 +1,8 @@
 """Evaluators (`mcts/evaluator.py`). Properties:
 
-- a function of boards guides a search as its equivalent on bitboards does; wrong output is one line that names it;
-- a rollout ends with the game's result, and forced games have forced values;
-- it depends on the position and the seed alone, whatever else is in its batch.
+- a function of boards, which may return the same arrays again, guides a search as its equivalent on bitboards does;
+- output that no search can use is one line that names it (`test_outputs`: which output), before compiled code sees it;
+- a rollout ends with the game's result, and depends on the position and the seed alone.
 """
 
 from typing import Any
@@ -16,17 +16,18 @@ from distill.common import OutputError
 from distill.game import encoding, rules
 from distill.game.rules import COLUMNS, Position
 from distill.mcts import puct
-from distill.mcts.evaluator import by_rollouts, on_bitboards
+from distill.mcts.evaluator import by_rollouts
 from distill.mcts.puct import PuctSettings
 
 
-def predict_boards(boards: Any) -> Any:
-    """The same in another type and layout."""
-    logits, value = predict(*encoding.bitboards(boards))
-    return np.asfortranarray(logits.astype(np.float64)), value.astype(np.float64)
-
-
 def test_a_function_of_boards_guides_a_search():
+    logits, value = np.zeros((len(STARTS), COLUMNS), order="F"), np.zeros(len(STARTS))
+
+    def predict_boards(boards: Any) -> Any:
+        """The same network, in another type and layout, which writes into the same arrays each time."""
+        logits[: len(boards)], value[: len(boards)] = predict(*encoding.bitboards(boards))
+        return logits[: len(boards)], value[: len(boards)]
+
     settings = PuctSettings(simulations=30)
     expected = look(settings, *STARTS, network=predict)
     for positions in (STARTS, encoding.boards(*bits(*STARTS))):
@@ -37,20 +38,30 @@ def test_a_function_of_boards_guides_a_search():
     assert first[0].visits.tolist() != first[1].visits.tolist() != second[1].visits.tolist()
 
 
+@pytest.mark.parametrize("wrap", [lambda network: network, by_rollouts], ids=["value", "rollout"])
 @pytest.mark.parametrize(
-    ("output", "line"),
+    ("logits", "value", "line"),
     [
-        (None, "returned NoneType, not a pair of logits and values"),
-        (np.zeros((2, 7)), "returned ndarray, not a pair of logits and values"),
-        ((np.zeros((1, 6)), np.zeros(1)), r"returned logits of shape \(1, 6\), not \(1, 7\)"),
-        ((np.zeros((1, 7)), np.full(1, 1.5)), r"returned a value outside \[-1, 1\] on 1 of 1 boards"),
+        (np.nan, 0, "a logit that is NaN or infinite on 1 of 1 boards"),
+        (-np.inf, 0, "no finite logit for a legal column"),
+        (0, np.nan, "a value outside"),
     ],
 )
-def test_output_that_no_search_can_use_is_one_line_that_names_the_evaluator(output, line):
-    def mine(_boards: Any) -> Any:
-        return output
+def test_output_that_no_search_can_use_is_refused_before_compiled_code(wrap, logits, value, line):
+    """NaN logits leave the compiled search without a best column; it crashed the process."""
 
-    with pytest.raises(OutputError, match=f"mine: {line}$"):
+    def network(current: Any, mask: Any) -> Any:
+        return np.full((len(current), COLUMNS), logits, np.float32), np.full(len(current), value, np.float32)
+
+    with pytest.raises(OutputError, match=line):
+        look(PuctSettings(simulations=20), rules.EMPTY, network=wrap(network))
+
+
+def test_the_line_names_the_evaluator():
+    def mine(_boards: Any) -> Any:
+        return None
+
+    with pytest.raises(OutputError, match=r"mine: returned NoneType, not a pair of logits and values$"):
         puct.search([rules.EMPTY], mine, PuctSettings(simulations=5))
 
 
@@ -79,16 +90,3 @@ def test_a_rollout_depends_on_the_position_and_the_seed_alone():
     alone = [by_rollouts(uniform, seed=1)(*bits(position))[1][0] for position in positions]
     assert together.tolist() == alone
     assert together.tolist() != by_rollouts(uniform, seed=2)(*bits(*positions))[1].tolist()
-
-
-def test_an_evaluator_may_return_the_same_arrays_again():
-    logits, value = np.zeros((1, COLUMNS), np.float32), np.zeros(1, np.float32)
-
-    def reuses(boards):
-        logits[:] = boards[:, 5]
-        return logits, value
-
-    evaluate = on_bitboards(reuses)
-    first, _ = evaluate(*bits(rules.from_moves("1")))
-    evaluate(*bits(rules.from_moves("7")))
-    assert first[0].tolist() == [-1, 0, 0, 0, 0, 0, 0]

@@ -17,7 +17,7 @@ from puct_helpers import BLOCK, WINNING_COLUMN, WINS, assert_the_textbook_plays
 from distill.common import UserError, plugins
 from distill.game import encoding, rules
 from distill.game.rules import from_moves, parse_board
-from distill.games import playing, shards
+from distill.games import playing
 from distill.games.shards import RunSettings
 from distill.mcts import reference, uct
 from distill.mcts.engine import rollout, tree, uct_simulation
@@ -90,12 +90,11 @@ def test_the_textbook_plays_the_same_games(changed):
 
 def test_the_textbook_labels_games_and_an_edit_of_it_is_another_run(monkeypatch):
     settings = RunSettings(labeller="distill.mcts.textbook:label", opening_moves=(25, 30))
-    plugin = plugins.Plugin.named("distill.mcts.textbook:label", "--labeller")
-    rows = playing.play_games(settings, 0, 2, plugin.load()).to_pylist()
+    rows = playing.play_games(settings, 0, 2).to_pylist()
     assert all(sum(row["visits"]) == 300 and len(row["votes"]) == 3 for row in rows)
     monkeypatch.setitem(plugins._imported, reference.__file__, "edited")
     with pytest.raises(UserError, match=r"reference\.py: changed after this process imported it"):
-        shards.identity(settings)
+        RunSettings(labeller="distill.mcts.textbook:label")
 
 
 def test_visits_sum_to_the_simulations_and_full_columns_get_none():

@@ -24,7 +24,7 @@ it reaches a leaf, then one batch evaluates the leaves of all lanes.
 **Modules**, in the order of the algorithm:
 
     jit.py, best_ucb1.py, bits.py, rollout.py    compiling; the vector choice; bitboards; rollouts
-    tree.py, noise.py, record.py                 rows and proofs; Dirichlet noise; the record of games
+    tree.py, noise.py                            rows and proofs; Dirichlet noise
     uct_simulation.py                            select, expand, evaluate, backup (`uct.py` counts votes)
     puct_tree.py, puct_simulation.py             arrays of PUCT; select, evaluate, expand, backup
     puct_moves.py                                the root: noise, Gumbel, label and move, the next position

@@ -13,7 +13,6 @@ from distill.mcts.compiling import FOLDER
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Bools: TypeAlias = NDArray[np.bool_]
-Int8s: TypeAlias = NDArray[np.int8]
 Int32s: TypeAlias = NDArray[np.int32]
 Int64s: TypeAlias = NDArray[np.int64]
 UInt64s: TypeAlias = NDArray[np.uint64]

@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from distill.game.rules import COLUMNS
-from distill.mcts.engine.bits import CENTRE_FIRST, U, open_columns, popcount
+from distill.mcts.engine.bits import CENTRE_FIRST, FULL, U, has_four, landing, open_columns, popcount
 from distill.mcts.engine.jit import Int32s, inline, int64, jit
 from distill.mcts.engine.noise import dirichlet, exploration_weights
 from distill.mcts.engine.puct_tree import NODE_VALUE, PuctTrees, mean_value, root_row
-from distill.mcts.engine.record import GameRecord, play_move
 from distill.mcts.engine.tree import CHILD, HOPELESS, PRIOR, TOTAL, is_lost, is_proven, is_won, plies_to_end
+from distill.mcts.results import GameRecord
 
 POLICY_UNITS = 1000
 """The visits recorded for a Gumbel root sum to this."""
@@ -125,10 +125,16 @@ def sample_by_visits(trees: PuctTrees, lane: int, label: int) -> int:
 def start_next(trees: PuctTrees, record: GameRecord, lane: int, move: int) -> None:
     """Play the column; the lane continues with the next position, or waits for a game where this one has ended."""
     game, step = trees.game[lane], trees.step[lane]
-    if play_move(record, game, step, move):
-        set_root(trees, record, lane, game, step + 1)
-    else:
+    current, mask = trees.current[lane], trees.mask[lane]
+    record.move[game, step] = move
+    stone = landing(mask, move)
+    won = has_four(current | stone)
+    if won or mask | stone == FULL or step + 1 == record.label.shape[1]:
+        record.result[game], record.length[game] = won, step + 1
         trees.game[lane] = -1
+    else:
+        record.current[game, step + 1], record.mask[game, step + 1] = current ^ mask, mask | stone
+        set_root(trees, record, lane, game, step + 1)
 
 
 @jit

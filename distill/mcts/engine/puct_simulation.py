@@ -14,39 +14,14 @@ from __future__ import annotations
 import numpy as np
 
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS
+from distill.mcts.engine import bits, tree
 from distill.mcts.engine.best_ucb1 import SLOTS
-from distill.mcts.engine.bits import (
-    CENTRE_FIRST,
-    FULL,
-    ONE,
-    ZERO,
-    U,
-    column_cells,
-    has_four,
-    losing_columns,
-    mix,
-    open_columns,
-    playable_cells,
-    winning_cells,
-)
+from distill.mcts.engine.bits import CENTRE_FIRST, FULL, ONE, ZERO, U
 from distill.mcts.engine.jit import Float32s, Int64s, inline, int64, jit
 from distill.mcts.engine.puct_moves import column_by_halving, finish_search, start_next, start_search
 from distill.mcts.engine.puct_tree import NODE_VALUE, UNIT, PuctTrees, root_row
-from distill.mcts.engine.record import GameRecord
-from distill.mcts.engine.tree import (
-    CHILD,
-    HOPELESS,
-    PRIOR,
-    TERMINAL,
-    TOTAL,
-    WIDTH,
-    clear_row,
-    is_lost,
-    is_won,
-    plies_to_end,
-    propagate_proof,
-    write_proof,
-)
+from distill.mcts.engine.tree import CHILD, HOPELESS, PRIOR, TERMINAL, TOTAL, WIDTH
+from distill.mcts.results import GameRecord
 
 WON, LOST = 1e9, -1e9
 """Scores of proven moves, before the plies to the end are counted: the quickest win and the slowest loss first."""
@@ -109,10 +84,10 @@ def best_column(trees: PuctTrees, lane: int, base: int, entered: int, is_root: b
         else:
             score = mean + bonus * prior / (1 + n)
         # A proof overrules the score.
-        if is_won(total):
-            score = WON - plies_to_end(int64(rows[base + CHILD + column]))
-        elif is_lost(total):
-            score = LOST + plies_to_end(int64(rows[base + CHILD + column]))
+        if tree.is_won(total):
+            score = WON - tree.plies_to_end(int64(rows[base + CHILD + column]))
+        elif tree.is_lost(total):
+            score = LOST + tree.plies_to_end(int64(rows[base + CHILD + column]))
         if score > highest:
             best, highest = column, score
     return best
@@ -131,20 +106,20 @@ def evaluate_by_rules(trees: PuctTrees, lane: int) -> tuple[int, int, bool]:
     current, mask = trees.leaf_current[lane], trees.leaf_mask[lane]
     child = int64(rows[slot + CHILD])
     value, plies, wins = int64(UNDECIDED), 0, True
-    if has_four(current ^ mask):
+    if bits.has_four(current ^ mask):
         rows[slot + CHILD] = TERMINAL
         value, plies = -win_value[0], 1
     elif mask == FULL:
         rows[slot + CHILD] = TERMINAL
         value = int64(0)
     elif child < TERMINAL:  # proven before
-        value = win_value[plies_to_end(child) - 1]
-        if is_won(rows[slot + TOTAL]):
+        value = win_value[tree.plies_to_end(child) - 1]
+        if tree.is_won(rows[slot + TOTAL]):
             value = -value
     elif parameters.mcts_solver:  # look one move ahead: a win in one, or only moves that lose
-        if winning_cells(current) & playable_cells(mask) != ZERO:
+        if bits.winning_cells(current) & bits.playable_cells(mask) != ZERO:
             value, plies, wins = win_value[1], 2, False
-        elif losing_columns(current, mask) == open_columns(mask):
+        elif bits.losing_columns(current, mask) == bits.open_columns(mask):
             value, plies = -win_value[2], 3
     return value, plies, wins
 
@@ -152,7 +127,7 @@ def evaluate_by_rules(trees: PuctTrees, lane: int) -> tuple[int, int, bool]:
 @inline
 def entry_of(trees: PuctTrees, lane: int) -> int:
     """Where the evaluation of the lane's leaf is kept, or would be."""
-    return int64(mix(trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE) & U(len(trees.kept.known) - 1))
+    return int64(bits.mix(trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE) & U(len(trees.kept.known) - 1))
 
 
 @inline
@@ -165,7 +140,7 @@ def is_known(trees: PuctTrees, lane: int) -> bool:
 def keep_evaluation(trees: PuctTrees, lane: int, logits: Float32s, value: np.float32) -> None:
     """Keep the evaluation of the lane's leaf: the softmax of the logits, (7,), over open columns, and the value."""
     entry = entry_of(trees, lane)
-    allowed = open_columns(trees.leaf_mask[lane])
+    allowed = bits.open_columns(trees.leaf_mask[lane])
     # The softmax, after subtracting the highest logit, so that nothing overflows.
     highest, total = -np.inf, 0.0
     for column in range(COLUMNS):
@@ -191,19 +166,20 @@ def expand(trees: PuctTrees, lane: int) -> None:
         rows[trees.path[depth - 1, lane] + CHILD] = node
     trees.used[lane] = node + 1
     base = root_row(trees, lane) + node * WIDTH
-    clear_row(rows, base, mask)
+    tree.clear_row(rows, base, mask)
     entry = entry_of(trees, lane)
     for place in range(SLOTS):
         floats[base + PRIOR + place] = trees.kept.values[entry * SLOTS + place]
     if trees.parameters.mcts_solver:
         current = trees.leaf_current[lane]
-        losing = losing_columns(current, mask)
-        wins = winning_cells(current) & playable_cells(mask)  # at a root only: elsewhere the rules decide the leaf
+        losing = bits.losing_columns(current, mask)
+        # A win in one stands at a root only: elsewhere the rules decide the leaf.
+        wins = bits.winning_cells(current) & bits.playable_cells(mask)
         for column in range(COLUMNS):
-            if wins & column_cells(column) != ZERO:
-                write_proof(rows, base + column, True, 1)
+            if wins & bits.column_cells(column) != ZERO:
+                tree.write_proof(rows, base + column, True, 1)
             elif losing >> column & 1:
-                write_proof(rows, base + column, False, 2)
+                tree.write_proof(rows, base + column, False, 2)
 
 
 @inline
@@ -249,7 +225,7 @@ def advance_to_leaves(trees: PuctTrees, record: GameRecord, leaves: Int64s) -> i
                 if value != UNDECIDED:
                     backup(trees, lane, value)
                     if plies > 0 and trees.parameters.mcts_solver:
-                        propagate_proof(trees.rows, trees.path, lane, trees.depth[lane] - 1, wins, plies)
+                        tree.propagate_proof(trees.rows, trees.path, lane, trees.depth[lane] - 1, wins, plies)
                     continue
             # The leaf needs an evaluation: a kept one, or the network's, for which the lane waits.
             if is_known(trees, lane):

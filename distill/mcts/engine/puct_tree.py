@@ -13,8 +13,8 @@ import numpy as np
 from distill.game.rules import CELLS, COLUMNS
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.jit import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s, inline, int64
-from distill.mcts.engine.record import GameRecord
 from distill.mcts.engine.tree import CHILD, PRIOR, TOTAL, WIDTH, is_lost, is_proven, new_rows, plies_to_end, zeros
+from distill.mcts.results import GameRecord
 from distill.mcts.settings import PuctSettings
 
 NODE_VALUE = PRIOR + COLUMNS
