@@ -89,15 +89,16 @@ def run(config: ArenaConfig) -> str:
 def _play(config: ArenaConfig) -> tuple[str, dict[str, Any]]:
     """Play and print the tables; returns a line on the best player, and what the record holds."""
     players = [names.make(name, config.workers) for name in config.players]
-    outcome, tables = match.meet(players, config.openings(), config.seed)
+    standings, figures, tables = match.meet(players, config.openings(), config.seed)
+    games, distinct = figures["games"], figures["distinct_games"]
     origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
-    print(f"{tables}\n{outcome.games} games, {outcome.distinct_games} of them distinct, from {origin}")
+    print(f"{tables}\n{games} games, {distinct} of them distinct, from {origin}")
     # Deterministic players repeat games; an interval that counts each of them would look better than it is.
-    if 10 * outcome.distinct_games < 9 * outcome.games:
+    if 10 * distinct < 9 * games:
         print("many games are the same, so the intervals, which assume independent games, are too narrow")
-    best = outcome.standings[0]
-    result = {"networks": names.evaluated(config.players)} | dataclasses.asdict(outcome)
-    return f"{best.player} is first with {match.percent(best.score)} of the points", result
+    record = {"networks": names.evaluated(config.players), "standings": list(map(dataclasses.asdict, standings))}
+    line = f"{standings[0].player} is first with {match.percent(standings[0].score)} of the points"
+    return line, record | figures
 
 
 main = cli.Command("arena", ArenaConfig, run, PRESETS)

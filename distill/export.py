@@ -96,7 +96,7 @@ def run(config: ExportConfig) -> str:
         folder = config.out or network.parent
         results = card.read_results(network.parent) if network.name == finding.BEST else card.results({})
         with run_folder.locked(folder):
-            written = publish.publish(core, folder, results, config.others, network)
+            written = publish.publish(core, folder, results, network, config.others)
         worst = max(checked.difference for checked in written.values() if not checked.losses)
         lines.append(
             f"{folder / finding.PUBLISHED}: {', '.join(written)}; largest difference from the network {worst:.1e} "

@@ -17,6 +17,7 @@ if __name__ == "__main__":
 
 import errno
 import ipaddress
+import logging
 import re
 import socket
 from contextlib import suppress
@@ -126,7 +127,12 @@ def run(config: ServeConfig) -> str:
 def _server(app: Any) -> uvicorn.Server:
     import uvicorn
 
-    return uvicorn.Server(
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # it reports each request that it cuts off
+            await super().shutdown(sockets)
+
+    return Server(
         uvicorn.Config(
             app, http="h11", ws="none", log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE
         )

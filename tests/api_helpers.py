@@ -1,9 +1,5 @@
 """Requests to the JSON API, for its tests."""
 
-import asyncio
-
-import httpx2
-
 from distill.game import encoding, rules
 
 URL = "http://127.0.0.1"
@@ -26,13 +22,3 @@ def refusal(client, status: int, **body) -> str:
 def board_of(moves: str) -> list[list[int]]:
     position = rules.from_moves(moves)
     return encoding.boards([position.current], [position.mask])[0].tolist()
-
-
-def gather(app, requests: list[dict]) -> list[httpx2.Response]:
-    """The replies to concurrent requests."""
-
-    async def all_of_them():
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=URL, timeout=60) as client:
-            return await asyncio.gather(*(client.post("/api/v1/analysis", json=body) for body in requests))
-
-    return asyncio.run(all_of_them())

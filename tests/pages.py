@@ -196,7 +196,7 @@ def site_networks() -> list[str]:
 def write_site(folder: Path) -> None:
     """What that command writes, with the files that ship in place of converted ones."""
 
-    def copy(name: str, _core: Any, path: Path, facts: Any) -> conversion.Converted:
+    def copy(name: str, _core: Any, path: Path) -> conversion.Converted:
         shutil.copy(REFERENCE / path.stem / "saved_model" / formats.FORMATS[name].file, path)
         return conversion.Converted(difference=0.0)
 

@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import Progress, say
+from distill.common import Progress, executors, say
 from distill.common.progress import Advance, silent
 from distill.common.settings import as_json
 from distill.datasets.grades import grade_moves, is_critical
@@ -119,7 +119,7 @@ def fresh_labels(
     # Each row LABELS times, each time with a seed of its own.
     rows = np.repeat(np.arange(len(mask)), LABELS)
     seeds = seeds_for(seed, np.tile(np.arange(1, LABELS + 1), len(mask)), rows)
-    teacher = SearchPlayer(name="teacher", settings=settings, workers=workers)
+    teacher = SearchPlayer(name="teacher", settings=settings, workers=executors.shared(workers))
     labels, visits = np.empty(len(rows), np.int64), np.empty((len(rows), COLUMNS), np.int64)
     for start in range(0, len(rows), CHUNK):
         part = slice(start, start + CHUNK)

@@ -8,7 +8,7 @@ Hugging Face Hub reads, YAML between two lines of three dashes.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,22 +127,21 @@ def mistakes(predict: Predict, most: int = 4) -> dict[str, Any]:
 
 def write(record: Mapping[str, Any], folder: Path) -> str:
     """The card as Markdown, from the content of `export.json`; the folder has the files, for their sizes."""
-    formats = {format.file: format for format in FORMATS.values()}
-    formats = {name: formats[name] for name in record["files"]}
+    formats = [format for format in FORMATS.values() if format.file in record["files"]]
     learned_from = _SHIPPED.get(record["network"], ()) if record["ships"] else ()
     return _TEMPLATE.format(
-        **{"commit": "unknown", **record}
-        | {
-            "library": "onnx" if finding.ONNX in formats else "tensorflow",
+        **{
+            **record,
+            "library": "onnx" if finding.ONNX in record["files"] else "tensorflow",
             "versions": ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
             "files": "\n".join(_files(record["files"], formats, folder)),
             "boards": conversion.CHECKED_BOARDS,
             "measure": conversion.MEASURE,
             "int8": _int8(record["files"]),
-            "programs": "\n".join(_programs(formats.values())).rstrip(),
+            "programs": "\n".join(_programs(formats)).rstrip(),
             "value": _PARTS["value"] if record["value_head"] else "",
             **{name: _of_shipped(name, record) for name in ("purpose", "stages", "walk")},
-            "training": _training(record["training"]),
+            "training": f"```json\n{json.dumps(record['training'], indent=1)}\n```",
             "license": "apache-2.0" if record["ships"] else "unknown",
             "datasets": json.dumps([f"{HUB}/{name}" for name in learned_from]),
             "index": _index(record),
@@ -168,25 +167,21 @@ def _index(record: Mapping[str, Any]) -> str:
     return _PARTS["index"].format(network=json.dumps(record["network"])) + results if results else ""
 
 
-def _training(facts: Mapping[str, Any]) -> str:
-    return f"```json\n{json.dumps(facts, indent=1)}\n```" if facts else "Not recorded beside the network."
-
-
 def size(place: Path) -> str:
     """The size of a file, or of all files in a folder, as text in KB of 1,000 bytes."""
     files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
     return f"{sum(file.stat().st_size for file in files) / 1000:,.0f} KB"
 
 
-def _files(written: Mapping[str, Any], formats: Mapping[str, Format], folder: Path) -> Iterator[str]:
-    for name, converted in written.items():
-        place = folder / name
-        difference = "see below" if converted["losses"] else f"{converted['difference']:.1e}"
-        file = f"{name}/" if place.is_dir() else name
-        yield f"| `{file}` | {formats[name].title} | {size(place)} | {difference} |"
+def _files(written: Mapping[str, Any], formats: Sequence[Format], folder: Path) -> Iterator[str]:
+    for format in formats:
+        place = folder / format.file
+        difference = "see below" if format.int8 else f"{written[format.file]['difference']:.1e}"
+        file = f"{format.file}/" if place.is_dir() else format.file
+        yield f"| `{file}` | {format.title} | {size(place)} | {difference} |"
 
 
-def _programs(formats: Collection[Format]) -> Iterator[str]:
+def _programs(formats: Sequence[Format]) -> Iterator[str]:
     """For each kind of file that was written, lines that load it."""
     for title in ("SavedModel", "LiteRT", "ONNX", "Kaggle"):
         files = [format.file for format in formats if format.title.startswith(title)]

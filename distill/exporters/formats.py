@@ -3,14 +3,6 @@
 `export --formats` takes the names of FORMATS. A new format is a write function, a load function and one entry; code
 outside this package adds it with `register`. Every file takes int8 boards (B, 6, 7), any B, and gives the outputs of
 the SavedModel by the same names; `conversion.py` compares them with the network's before a file is put in place.
-
-Every file says where it comes from (`facts`): version, commit and network, so that it can be pinned. The same facts are
-
-- beside the files of an export, in `export.json`, and in the SavedModel's folder as `assets.extra/export.json`;
-- in an ONNX file as metadata properties (texts), with distill as its producer;
-- in a Kaggle submission as its constant FACTS;
-- in a LiteRT file as `export.json` in a zip archive at its end, where LiteRT's own tools put metadata:
-  `unzip -p model.tflite export.json`.
 """
 
 from __future__ import annotations
@@ -19,7 +11,6 @@ import base64
 import importlib.util
 import logging
 import warnings
-import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,13 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import distill
 from distill import networks
-from distill.common import UserError, file_hash, first_line, json_bytes, provenance
+from distill.common import UserError, provenance
 from distill.exporters import submission
-from distill.game.encoding import ENCODING_VERSION
 from distill.networks import finding, predict
-from distill.networks.finding import FACTS
 
 if TYPE_CHECKING:
     import keras
@@ -42,10 +30,9 @@ ONNX_OPSET = 17
 """Version of the default ONNX domain; ONNX Runtime reads it since 1.12 (2022), in browsers too."""
 
 CONTRACT = 1
-"""Version of the inputs and outputs: the name of the SavedModel's folder, and the model version of an ONNX file."""
+"""Version of the inputs and outputs: the name of the SavedModel's folder."""
 LARGEST_SUBMISSION = 1_000_000
 """Most bytes of a Kaggle submission."""
-BOARD = "board int8 (B, 6, 7): row 0 on top, 1 the side to move, -1 the opponent, 0 empty"
 
 Answer = Callable[[Any], Mapping[str, Any]]
 """Maps boards int8 (B, 6, 7) to the outputs by name."""
@@ -63,7 +50,6 @@ class Format:
         the user's module, so the function must import what it uses.
       needs: modules that `write` and `load` import. Unless TensorFlow or Keras is named, `load` must work without it.
       extra: the extra of this package that installs them.
-      embed: writes the `facts` into the file.
       int8: the weights have 8 bits, so the outputs differ and the moves are graded instead (`quantized.py`).
     """
 
@@ -73,7 +59,6 @@ class Format:
     load: Callable[[str], Answer]
     needs: tuple[str, ...] = ()
     extra: str = ""
-    embed: Callable[[Path, Mapping[str, Any]], None] = lambda path, facts: None
     int8: bool = False
 
 
@@ -115,21 +100,28 @@ def _export(core: keras.Model, path: Path, **options: Any) -> None:
 
 
 def write_onnx(core: keras.Model, path: Path) -> None:
-    """Write an ONNX file. Raises UserError where the converter leaves an invalid one."""
+    """Write an ONNX file. Raises where the converter leaves an invalid one."""
     import onnx
 
-    logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # its complaints become one line below
+    logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # an operation that it does not know fails the check below
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Keras patches names of NumPy 1 for tf2onnx
         _export(core, path, format="onnx", opset_version=ONNX_OPSET)
-    try:
-        model = onnx.load(path)
-        _slice_backwards(model.graph)
-        onnx.checker.check_model(model, full_check=True)
-    except Exception as error:  # the checker raises many types
-        raise UserError(f"ONNX: the file is not valid ({first_line(error)})") from None
+    model = onnx.load(path)
+    _slice_backwards(model.graph)
+    onnx.checker.check_model(model, full_check=True)
     for tensor in (*model.graph.input, *model.graph.output):
         tensor.type.tensor_type.shape.dim[0].dim_param = "batch"  # tf2onnx leaves a generated name
+    _save_onnx(model, path)
+
+
+def _save_onnx(model: Any, path: Path) -> None:
+    """Save without the sets of operations that converters list and the file does not use: some programs lack them."""
+    import onnx
+
+    used = {node.domain for node in model.graph.node}
+    for unused in [opset for opset in model.opset_import if opset.domain not in used]:
+        model.opset_import.remove(unused)
     onnx.save(model, path)
 
 
@@ -159,11 +151,14 @@ def _slice_backwards(graph: Any) -> None:
 
 def write_onnx_int8(core: keras.Model, path: Path) -> None:
     """Write an ONNX file in 8 bits."""
+    import onnx
+
     from distill.exporters import quantized
 
     floating = path.with_name("float.onnx")  # in a folder that is deleted after the conversion
     write_onnx(core, floating)
     quantized.to_onnx(floating, path)
+    _save_onnx(onnx.load(path), path)
 
 
 def write_litert_int8(core: keras.Model, path: Path) -> None:
@@ -174,7 +169,9 @@ def write_litert_int8(core: keras.Model, path: Path) -> None:
 
 
 def write_kaggle(core: keras.Model, path: Path, tactics: bool = False) -> None:
-    """Write the program `submission.py` with the weights as text below it. Raises UserError for other architectures.
+    """Write the program `submission.py` with the weights as text below it.
+
+    Raises UserError for an architecture that it does not compute, and where the file is larger than Kaggle takes.
 
     With `tactics` its agent wins in one move, and blocks, before it evaluates the network.
     """
@@ -193,73 +190,10 @@ def write_kaggle(core: keras.Model, path: Path, tactics: bool = False) -> None:
     stored = base64.encodebytes(zlib.compress(values.tobytes(), 9)).decode()
     program = Path(submission.__file__).read_text(encoding="utf-8").partition("ARCH, TACTICS, WEIGHTS =")[0]
     data = f'ARCH, TACTICS = {arch!r}, {tactics}\nSHAPES = {shapes}\nWEIGHTS = """\\\n{stored}"""\n'
-    path.write_bytes((program + data).encode())
-
-
-# Where a file comes from ----------------------------------------------------------------------------------------------
-
-
-def facts(core: keras.Model, network: Path | None = None, seed: int | None = None) -> dict[str, Any]:
-    """The facts by name, without those that are unknown.
-
-    Args:
-      core: the network.
-      network: its `.keras` file; the network of a run is called by the name of its folder, others by their arch.
-      seed: of its training run.
-    """
-    arch = networks.arch_of(core)
-    name = network.parent.resolve().name if network and network.name == finding.BEST else arch
-    values = {
-        "distill_version": distill.__version__,
-        "commit": provenance.commit(),
-        "network": name,
-        "arch": arch,
-        "parameters": core.count_params(),
-        "value_head": "value" in core.output,
-        "network_sha256": file_hash(network) if network else None,
-        "seed": seed,
-        "encoding_version": ENCODING_VERSION,
-        "contract_version": CONTRACT,
-        "input": BOARD,
-    }
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def into_saved_model(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write the facts into a SavedModel's folder; readers of the model ignore `assets.extra`."""
-    file = folder / "assets.extra" / FACTS
-    file.parent.mkdir(exist_ok=True)
-    file.write_bytes(json_bytes(facts))
-
-
-def into_onnx(file: Path, facts: Mapping[str, Any]) -> None:
-    """Write the facts into an ONNX file, and the name of its converter."""
-    import onnx
-
-    model = onnx.load(file)
-    texts = {**facts, "converter": f"{model.producer_name} {model.producer_version.partition(' ')[0]}"}
-    model.producer_name, model.producer_version = "distill", facts["distill_version"]
-    model.model_version = CONTRACT
-    # Converters list sets of operations that the file does not use, which some programs do not know.
-    used = {node.domain for node in model.graph.node}
-    for unused in [opset for opset in model.opset_import if opset.domain not in used]:
-        model.opset_import.remove(unused)
-    model.metadata_props.extend(onnx.StringStringEntryProto(key=key, value=str(value)) for key, value in texts.items())
-    onnx.save(model, file)
-
-
-def into_kaggle(file: Path, facts: Mapping[str, Any]) -> None:
-    """Append the facts to a submission. Raises UserError where it is larger than Kaggle takes."""
-    with file.open("a", encoding="utf-8") as submitted:
-        submitted.write(f"FACTS = {dict(facts)}\n")
-    if (size := file.stat().st_size) > LARGEST_SUBMISSION:
-        raise UserError(f"Kaggle: the network is too large: {size:,} bytes, of {LARGEST_SUBMISSION:,} at most")
-
-
-def into_litert(file: Path, facts: Mapping[str, Any]) -> None:
-    """Append the facts to a LiteRT file."""
-    with zipfile.ZipFile(file, "a") as archive:
-        archive.writestr(zipfile.ZipInfo(FACTS), json_bytes(facts))  # ZipInfo's fixed date: equal bytes
+    written = (program + data).encode()
+    if len(written) > LARGEST_SUBMISSION:
+        raise UserError(f"Kaggle: the network is too large: {len(written):,} bytes, of {LARGEST_SUBMISSION:,} at most")
+    path.write_bytes(written)
 
 
 # Loading: the source of these functions runs in a clean process -------------------------------------------------------
@@ -286,9 +220,8 @@ SAVED_MODEL = "savedmodel"
 """The format that is always written."""
 
 _write_litert = partial(_export, format="litert")
-_onnx = partial(Format, load=predict.run_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx", embed=into_onnx)
-_litert = partial(Format, load=load_litert, needs=("ai_edge_litert",), extra="litert", embed=into_litert)
-_kaggle = partial(Format, load=load_kaggle, embed=into_kaggle)
+_onnx = partial(Format, load=predict.run_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx")
+_litert = partial(Format, load=load_litert, needs=("ai_edge_litert",), extra="litert")
 
 FORMATS: dict[str, Format] = {
     SAVED_MODEL: Format(
@@ -297,15 +230,17 @@ FORMATS: dict[str, Format] = {
         write=write_saved_model,
         load=predict.run_saved_model,
         needs=("tensorflow", "keras"),
-        embed=into_saved_model,
     ),
     "litert": _litert(file="model.tflite", title="LiteRT", write=_write_litert),
     "onnx": _onnx(file=finding.ONNX, title="ONNX", write=write_onnx),
     "litert-int8": _litert(file="model.int8.tflite", title="LiteRT int8", write=write_litert_int8, int8=True),
     "onnx-int8": _onnx(file=finding.ONNX_INT8, title="ONNX int8", write=write_onnx_int8, int8=True),
-    "kaggle": _kaggle(file="submission.py", title="Kaggle", write=write_kaggle),
-    "kaggle-tactics": _kaggle(
-        file="submission_tactics.py", title="Kaggle with tactics", write=partial(write_kaggle, tactics=True)
+    "kaggle": Format(file="submission.py", title="Kaggle", write=write_kaggle, load=load_kaggle),
+    "kaggle-tactics": Format(
+        file="submission_tactics.py",
+        title="Kaggle with tactics",
+        write=partial(write_kaggle, tactics=True),
+        load=load_kaggle,
     ),
 }
 """Every format by the name that `export --formats` takes."""

@@ -17,11 +17,13 @@ from typing import Any
 import keras
 import numpy as np
 
+import distill
+from distill import networks
 from distill.common import UserError, file_hash, provenance, say, write_json
 from distill.common.files import swapped
 from distill.exporters import card, conversion, formats
 from distill.exporters.conversion import Converted
-from distill.networks import finding, saved
+from distill.networks import finding, heads, saved
 from distill.networks.finding import FACTS
 from distill.networks.predict import Predict
 
@@ -33,8 +35,22 @@ EXAMPLES = 12
 """Number of boards in `examples.json`."""
 
 
+def facts(core: keras.Model, network: Path) -> dict[str, Any]:
+    """What is known of a network and its `.keras` file; a run's is called by the name of its folder, others by arch."""
+    arch = networks.arch_of(core)
+    return {
+        "distill_version": distill.__version__,
+        "commit": provenance.commit() or "unknown",
+        "network": network.parent.resolve().name if network.name == finding.BEST else arch,
+        "arch": arch,
+        "parameters": core.count_params(),
+        "value_head": heads.has_value(core),
+        "network_sha256": file_hash(network),
+    }
+
+
 def publish(
-    core: keras.Model, folder: Path, results: Mapping[str, Any], others: Sequence[str] = (), network: Path | None = None
+    core: keras.Model, folder: Path, results: Mapping[str, Any], network: Path, others: Sequence[str] = ()
 ) -> dict[str, Converted]:
     """Write `<folder>/saved_model/`.
 
@@ -43,15 +59,15 @@ def publish(
       folder: the model's folder, which the caller has locked (`run_folder.locked`); created where missing. Its previous
         export stays until everything new has passed.
       results: of the network's run, `card.results`.
+      network: the `.keras` file that holds `core`, whose hash is recorded.
       others: formats besides the SavedModel, keys of `formats.FORMATS`.
-      network: the `.keras` file that holds `core`, whose hash is recorded; None: unknown.
 
     Returns:
       for each format how far it is from the network.
 
     Raises UserError, without any change, where a module is missing or a file does not give the network's outputs.
     """
-    if not possible():
+    if keras.backend.backend() != "tensorflow":
         raise UserError("a SavedModel is written with the TensorFlow backend: set KERAS_BACKEND=tensorflow")
     # Find what is missing before the first file is written.
     names = dict.fromkeys([formats.SAVED_MODEL, *others])
@@ -59,18 +75,16 @@ def publish(
         formats.check_installed(name)
     require_ours(folder / finding.PUBLISHED)
     with swapped(folder / finding.PUBLISHED, exported_names) as new:
-        facts, predict = formats.facts(core, network, results.get("seed")), saved.predict_with(core)
-        written = {}
+        predict, written = saved.predict_with(core), {}
         for name in names:
             say(f"writing {formats.FORMATS[name].title} and checking it in a process without this project")
             path = new / formats.FORMATS[name].file
-            written[name] = conversion.convert(name, core, path, facts=facts, predict=predict)
+            written[name] = conversion.convert(name, core, path, predict=predict)
         # What describes the files comes after them, and the sums last, because they mark a complete folder.
-        files = {formats.FORMATS[name].file: dataclasses.asdict(converted) for name, converted in written.items()}
         record = {
-            **facts,
+            **facts(core, network),
             "versions": provenance.versions("tensorflow", "keras"),
-            "files": files,
+            "files": {formats.FORMATS[name].file: dataclasses.asdict(file) for name, file in written.items()},
             **results,
             "mistakes": card.mistakes(predict),
         }
@@ -83,8 +97,8 @@ def publish(
 
 def publish_if_possible(core: keras.Model, folder: Path, results: Mapping[str, Any]) -> None:
     """`publish` the best network of a run's folder, or print the command that does it."""
-    if possible():
-        publish(core, folder, results, network=folder / finding.BEST)
+    if keras.backend.backend() == "tensorflow":
+        publish(core, folder, results, folder / finding.BEST)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {folder} writes it")
 
@@ -106,11 +120,6 @@ def exported_names(folder: Path) -> set[str]:
     except (OSError, ValueError):  # ValueError: in another encoding
         return set()
     return {SUMS, *(line.partition("  ")[2].partition("/")[0] for line in lines)}
-
-
-def possible() -> bool:
-    """Whether Keras runs on TensorFlow, the only backend that writes SavedModels."""
-    return bool(keras.backend.backend() == "tensorflow")
 
 
 def _examples(predict: Predict) -> str:

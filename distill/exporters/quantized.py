@@ -62,26 +62,21 @@ def with_mirrors(boards: GradedBoards) -> NDArray[np.int8]:
 
 def losses(boards: GradedBoards, expected: NDArray[Any], moves: NDArray[Any]) -> dict[str, Loss]:
     """The loss by set; `expected` and `moves`, int (2B,), are the network's and the file's, on `with_mirrors`."""
-    grades = [_grades(boards, columns) for columns in (expected, moves)]
-    optimal, outcome = (one - other for one, other in zip(*grades, strict=True))
-    same = (expected == moves).reshape(2, -1).mean(0)
-    table = pd.DataFrame({"same": same, "optimal": optimal, "outcome": outcome})
+    # (2, 2, B): the network's and the file's moves, mirrored back to columns of the stored board.
+    columns = np.stack([expected, moves]).reshape(2, 2, -1)
+    columns[:, 1] = COLUMNS - 1 - columns[:, 1]
+    optimal, outcome = (grades.mean(1) for grades in grade_moves(boards.scores, columns))
+    same = (columns[0] == columns[1]).mean(0)
+    table = pd.DataFrame({"same": same, "optimal": optimal[0] - optimal[1], "outcome": outcome[0] - outcome[1]})
+    by_set = {name: table[boards.set == name] for name in boards.sets}
     return {
         name: {
             "boards": len(rows),
             **rows.mean().to_dict(),
             **(1.96 * rows.sem()).add_suffix("_margin").drop("same_margin").to_dict(),
         }
-        for name, rows in ((name, table[boards.set == name]) for name in boards.sets)
+        for name, rows in by_set.items()
     }
-
-
-def _grades(boards: GradedBoards, moves: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """float64 (B,) each: the share of a board's two moves that have the best score, and its sign."""
-    # Mirror the moves of mirrored boards back, so both are columns of the stored board.
-    turned = np.stack([moves[: len(boards)], COLUMNS - 1 - moves[len(boards) :]])
-    optimal, outcome = grade_moves(boards.scores, turned)
-    return optimal.mean(0), outcome.mean(0)
 
 
 def check(title: str, losses: Mapping[str, Loss]) -> None:

@@ -72,7 +72,7 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
     files = _by_name(models)
     publish.require_ours(out)
     cores = {name: saved.load_core(file) for name, file in files.items()}
-    facts = {name: formats.facts(core, files[name]) for name, core in cores.items()}
+    facts = {name: publish.facts(core, files[name]) for name, core in cores.items()}
     runtime = None if all(map(_is_computed_by_the_page, facts.values())) else runtime_archive()
     with swapped(out, publish.exported_names) as new:
         for file in (*PAGE.iterdir(), *SITE.iterdir()):
@@ -90,9 +90,10 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
             "commit": provenance.commit(),
         }
         write_json(new / publish.CATALOGUE, catalogue)
+        (new / "licences").mkdir()
+        shutil.copyfile(provenance.licence(), new / "licences" / "distill.txt")
         if runtime:
-            _add_runtime(new / "ort", runtime)
-        _add_licences(new / "licences", has_runtime=runtime is not None)
+            _add_runtime(new, runtime)
         _list_files(new, later=[network["file"] for network in networks if network["parameters"] > LARGE])
         (new / publish.SUMS).write_bytes(publish.sums(new).encode())
 
@@ -119,7 +120,7 @@ def _add_network(name: str, core: keras.Model, folder: Path, facts: Mapping[str,
         (folder / f"{name}.f32").write_bytes(weights(core))
         return {"name": name, "file": f"{name}.f32", **kept}
     written_as = "onnx-int8" if facts["parameters"] > LARGE else "onnx"
-    converted = conversion.convert(written_as, core, folder / f"{name}.onnx", facts=facts)
+    converted = conversion.convert(written_as, core, folder / f"{name}.onnx")
     return {"name": name, "file": f"{name}.onnx", **kept, "difference": converted.difference}
 
 
@@ -142,14 +143,19 @@ def _list_files(folder: Path, later: Sequence[str]) -> None:
     worker.write_bytes(f"const SITE = {site};\n{program}".encode())
 
 
-def _add_runtime(folder: Path, published: Path) -> None:
-    folder.mkdir()
+def _add_runtime(site: Path, published: Path) -> None:
+    """Add ONNX Runtime Web, its licence, and the notices of what is compiled into it."""
+    import onnxruntime
+
+    (site / "ort").mkdir()
     with tarfile.open(published) as archive:
         for name, written in RUNTIME_FILES.items():
             member = archive.extractfile(f"package/dist/{name}")
             assert member is not None, f"{ARCHIVE} holds no {name}"  # its hash was right, so it does
-            with member, (folder / written).open("wb") as file:
-                shutil.copyfileobj(member, file)
+            (site / "ort" / written).write_bytes(member.read())
+    package = Path(onnxruntime.__file__).parent
+    for source, name in (("LICENSE", ""), ("ThirdPartyNotices.txt", "-notices")):
+        shutil.copyfile(package / source, site / "licences" / f"{RUNTIME}{name}.txt")
 
 
 def runtime_archive() -> Path:
@@ -179,15 +185,3 @@ def _fetch(address: str) -> bytes:
 
 def _integrity(content: bytes) -> str:
     return base64.b64encode(hashlib.sha512(content).digest()).decode()
-
-
-def _add_licences(folder: Path, has_runtime: bool) -> None:
-    """This project's licence, and that of ONNX Runtime with the notices of what is compiled into it."""
-    folder.mkdir()
-    shutil.copyfile(provenance.licence(), folder / "distill.txt")
-    if has_runtime:
-        import onnxruntime
-
-        package = Path(onnxruntime.__file__).parent
-        for source, name in (("LICENSE", ""), ("ThirdPartyNotices.txt", "-notices")):
-            shutil.copyfile(package / source, folder / f"{RUNTIME}{name}.txt")

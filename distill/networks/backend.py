@@ -66,8 +66,6 @@ def start_backend(*, aloud: bool = False) -> None:
 
             keras.ops.convert_to_tensor(0)  # looks for devices, once
         except Exception as error:  # a missing package, or a keras.json that Keras refuses
-            if machine.lacks_memory(error):
-                raise
             settings = f"KERAS_BACKEND={os.environ['KERAS_BACKEND']}, and keras.json in KERAS_HOME or ~/.keras"
             raise UserError(f"Keras does not start: {first_line(error)} (its settings: {settings})") from error
         # TensorFlow warns of functions that are traced again, as networks that replace one another are.

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import UserError, file_hash, first_line, provenance, read_object, say_once, shortened
-from distill.networks.registry import arch_named
 
 BEST = "best.keras"
 """The network that a run gives: of `train` the one with the smallest validation loss, of `selfplay` the champion."""
@@ -99,22 +98,15 @@ def required(word: str | Path) -> Path:
     """The result of `find`. Raises UserError if there is neither such a network nor such a path."""
     if path := find(word):
         return path
-    if not isinstance(word, str):
-        raise UserError(f"{shortened(word)}: no such path; a name is given as text, not as a Path")
     raise UserError(f"{shortened(word)}: no such path, and no network of that name; {names()}")
 
 
 def network_file(word: str | Path) -> Path:
-    """The `.keras` file that a user's word means, as `network_in` says. Raises UserError."""
-    return network_in(required(word))
-
-
-def network_in(path: Path) -> Path:
-    """The `.keras` file at a path: itself, or the best network of a run's folder. Raises UserError."""
+    """The `.keras` file that a word means: itself, or the best network of a run's folder. Raises UserError."""
+    path = required(word)
     file = path / BEST if path.is_dir() else path
     if file.suffix != ".keras" or not file.is_file():
-        problem = "not a" if path.is_file() else "no such"
-        raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else f'{problem} .keras file'}")
+        raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'not a .keras file'}")
     return file
 
 
@@ -136,7 +128,7 @@ def evaluated_in(path: Path, *, fast: bool = True, int8: bool = False) -> Path:
         return file
     folders = (path, path / "1", path / PUBLISHED / "1")
     saved_model = next((folder for folder in folders if (folder / "saved_model.pb").is_file()), None)
-    return network_in(path) if saved_model is None or (path / BEST).is_file() else saved_model
+    return network_file(path) if saved_model is None or (path / BEST).is_file() else saved_model
 
 
 def precision(file: Path) -> str:
@@ -157,9 +149,7 @@ def model_name(file: Path) -> str:
     """The arch of the network in a `.keras` file, read without Keras. Raises UserError."""
     try:
         with zipfile.ZipFile(file) as archive:
-            name = str(json.loads(archive.read("config.json"))["config"]["name"])
-        if name != Path(name).name:
-            raise ValueError(f"its name is {shortened(name)}")
+            name = Path(json.loads(archive.read("config.json"))["config"]["name"]).name  # never a path
+            return name.replace(">", ":")
     except Exception as error:  # a damaged zip raises many types
-        raise UserError(f"{file}: not a readable Keras model ({first_line(error)})") from None
-    return arch_named(name)
+        raise UserError(f"{file}: not a readable Keras model ({first_line(error)})") from error

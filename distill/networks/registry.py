@@ -1,7 +1,6 @@
 """Networks by name: the built-in ones, and a user's own as "module:function".
 
-A model is named after its arch. TensorFlow takes neither a colon in a model's name nor an underscore at its start, so
-`my_nets:build` is stored as `my_nets>build`, and `_nets:build` as `._nets>build`.
+A model is named after its arch; TensorFlow takes no colon in a name, so that of `my_nets:build` is `my_nets>build`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import importlib
 import inspect
 import os
 import tempfile
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,14 +86,8 @@ def build(arch: str, value_head: bool = False, **arguments: Any) -> keras.Model:
     takes = inspect.signature(function).parameters
     if unknown := [name for name in arguments if name not in takes]:
         raise UserError(f"--set arch.{unknown[0]}: {arch} takes {', '.join([*takes][1:]) or 'no arguments'}")
-    if is_custom:
-        return _custom(arch, partial(function, **arguments), value_head)
-    try:
-        built: keras.Model = function(value_head, **arguments)
-    except (TypeError, ValueError) as error:
-        values = ", ".join(f"arch.{name}={value}" for name, value in arguments.items())
-        raise UserError(f"--set {values}: {arch} cannot be built so ({first_line(error)})") from error
-    return built
+    core: keras.Model = plugins.call(partial(function, **arguments), f"--arch {arch}", value_head)
+    return _tried(core, arch, value_head) if is_custom else core
 
 
 def builder(arch: str) -> Any:
@@ -106,57 +98,42 @@ def builder(arch: str) -> Any:
     return getattr(importlib.import_module(f"distill.networks.{module}"), f"build_{size}" if size else "build")
 
 
-def _custom(spec: str, function: Callable[[bool], Any], value_head: bool) -> keras.Model:
+def _tried(core: Any, spec: str, value_head: bool) -> keras.Model:
+    """A user's network under the name by which it can be loaded again.
+
+    Raises UserError or OutputError now for what would fail after hours of training: wrong outputs, or no way back from
+    a `.keras` file.
+    """
     import keras
 
     from distill.networks import heads
 
-    core = plugins.call(function, f"--arch {spec}", value_head)
-    heads.require_network(core, f"--arch {spec}")
-    # A wrong output would only show when training starts.
+    source = f"--arch {spec}"
+    heads.require_network(core, source)
     if heads.has_value(core) != value_head:
         expected = "logits and value" if value_head else "logits alone"
-        raise UserError(f"--arch {spec}: with value_head={value_head} the outputs must be {expected}")
-    # The network is rebuilt under the name by which it can be found again.
-    stored = spec.replace(":", ">")
-    name = f".{stored}" if stored.startswith("_") else stored
-    named = keras.Model(core.inputs[0], core.output, name=name)  # a class of its own may take other arguments
-    _try_out(named, f"--arch {spec}")
-    return named
-
-
-def _try_out(core: keras.Model, source: str) -> None:
-    """Raise UserError or OutputError now for what would fail after hours of training: wrong outputs, or no way back
-    from a `.keras` file."""
-    import keras
-
-    from distill.networks import heads
-
+        raise UserError(f"{source}: with value_head={value_head} the outputs must be {expected}")
+    named = keras.Model(core.inputs[0], core.output, name=spec.replace(":", ">"))  # a class may take other arguments
     boards = encoding.boards(*outputs.TRIAL)
-    legal = boards[:, 0] == 0  # before a layer can change the boards
-    played = plugins.call(heads.played(core), source, boards)
+    played = plugins.call(heads.played(named), source, boards)
     arrays = {name: keras.ops.convert_to_numpy(output) for name, output in played.items()}
     with outputs.named(source):
-        outputs.logits(arrays["logits"], legal)
-        if "value" in arrays:
+        outputs.logits(arrays["logits"], boards[:, 0] == 0)
+        if value_head:
             outputs.values(arrays["value"], len(boards))
     try:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "network.keras"
-            core.save(file)
+            named.save(file)
             keras.models.load_model(file, compile=False, safe_mode=True)
     except Exception as error:  # Keras raises many types
         raise UserError(
             f"{source}: cannot be saved and loaded again ({first_line(error)}); put "
             "@keras.saving.register_keras_serializable() before your own layers, and use no Lambda layer"
-        ) from None
+        ) from error
+    return named
 
 
 def arch_of(core: keras.Model) -> str:
     """The arch of a network."""
-    return arch_named(core.name)
-
-
-def arch_named(name: str) -> str:
-    """The arch of a network whose model has this name."""
-    return name.removeprefix(".").replace(">", ":")
+    return str(core.name).replace(">", ":")

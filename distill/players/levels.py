@@ -87,10 +87,8 @@ def named(name: str) -> Level:
 
 
 def base_name(name: str) -> str:
-    """The name of the player whose policy a level uses; a network as a path, since a name with a slash is a path."""
-    player = named(name).player
-    folder = finding.called(NETWORK, finding.networks(finding.places()))
-    return player.replace(NETWORK, folder.as_posix()) if folder else player
+    """The name of the player whose policy a level uses, with the path of the network that ships."""
+    return named(name).player.replace(NETWORK, str(provenance.shipped(f"models/{NETWORK}") or NETWORK))
 
 
 @dataclass(frozen=True, kw_only=True)

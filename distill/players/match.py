@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,9 +67,9 @@ def openings(count: int, plies: int, seed: int) -> list[Opening]:
     fruitless = 0
     # Draw moves until there are enough; most draws end early or repeat an opening.
     while len(distinct) < count:
-        moves = tuple(int(move) for move in rng.integers(0, 7, plies))
-        position = _after(moves)
-        if position and (both := frozenset({position, mirror(position)})) not in distinct and not _urgent(position):
+        moves = tuple(rng.integers(0, 7, plies).tolist())
+        position = _quiet(moves)
+        if position and (both := frozenset({position, mirror(position)})) not in distinct:
             distinct[both] = moves
             fruitless = 0
         elif (fruitless := fruitless + 1) > 2_000:
@@ -77,18 +77,15 @@ def openings(count: int, plies: int, seed: int) -> list[Opening]:
     return list(distinct.values())
 
 
-def _after(moves: Opening) -> Position | None:
-    """The position after the moves, None where one of them cannot be played or the game is over."""
+def _quiet(moves: Opening) -> Position | None:
+    """The position after the moves, where all can be played, the game is not over and no side can win at once."""
     try:
         position = from_moves(moves)
     except ValueError:
         return None
-    return None if is_over(position) else position
-
-
-def _urgent(position: Position) -> bool:
     current, mask = bitboards_of([position])
-    return any(wins(stones, mask).any() for stones in (current, current ^ mask))
+    is_urgent = is_over(position) or any(wins(stones, mask).any() for stones in (current, current ^ mask))
+    return None if is_urgent else position
 
 
 def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int, advance: Advance = silent) -> Games:
@@ -183,26 +180,11 @@ class Standing:
     elo: Estimate
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tournament:
-    """A finished round robin.
+def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tuple[list[Standing], dict[str, Any], str]:
+    """Each pair plays each opening twice, once from either side.
 
-    Attributes:
-      standings: the best player first.
-      players: in the order given; points: of the row's player against the column's, in this order.
-      games, distinct_games, openings: how many.
+    Returns the standings, the best player first, the other figures for a record, and two tables as text.
     """
-
-    standings: list[Standing]
-    players: list[str]
-    points: list[list[float]]
-    games: int
-    distinct_games: int
-    openings: int
-
-
-def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tuple[Tournament, str]:
-    """Each pair plays each opening twice, once from either side; returns the figures, and two tables as text."""
     pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
     say(f"playing {len(pairings):,} games side by side")
     with Progress(len(pairings), "games") as progress:
@@ -228,15 +210,15 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tup
                 elo=ratings[index],
             )
         )
-    tournament = Tournament(
-        standings=standings,
-        players=[player.name for player in players],
-        points=np.where(np.isnan(points), 0, points).sum(0).tolist(),
-        games=len(pairings),
-        distinct_games=len(set(games.lines)),  # with the same moves
-        openings=len(set(starts)),
-    )
-    return tournament, f"{_standings_table(standings)}\n\n{_cross_table(standings, points[:, order][:, :, order])}\n"
+    figures = {
+        "players": [player.name for player in players],
+        "points": np.nansum(points, 0).tolist(),  # of the row's player against the column's
+        "games": len(pairings),
+        "distinct_games": len(set(games.lines)),  # with the same moves
+        "openings": len(set(starts)),
+    }
+    cross = _cross_table(standings, points[:, order][:, :, order])
+    return standings, figures, f"{_standings_table(standings)}\n\n{cross}\n"
 
 
 def _standings_table(standings: Sequence[Standing]) -> str:

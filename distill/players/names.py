@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import file_hash, plugins, shortened
-from distill.common.executors import Workers
+from distill.common.executors import Workers, shared
 from distill.game import outputs
 from distill.mcts import compiling
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, MOST_SOLVER_SIMULATIONS, UctSettings
@@ -61,6 +61,12 @@ MODES = ("policy", "sample")
 """Modes of a network without search."""
 SEARCHING_MODES = ("puct", "gumbel")
 """Modes of a network that take a number of simulations."""
+MOST = {
+    "mcts-solver": MOST_SOLVER_SIMULATIONS,
+    **dict.fromkeys(("uct", "teacher", OPENSPIEL), MOST_SIMULATIONS),
+    **dict.fromkeys(SEARCHING_MODES, MOST_PUCT_SIMULATIONS),
+}
+"""Largest number of simulations of each search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +91,10 @@ class Name:
 def parse(name: str) -> Name:
     """The parts of a name, whether or not there is such a player."""
     first, _, number = name.partition(":")
-    if first in SEARCHES or name in (*SIMPLE, *LEVELS):
-        return Name(player=first, simulations=_simulations(number))
     if first == OPENSPIEL:
-        bot = re.fullmatch(r"mcts\((.*)\)", number)
-        return Name(player=first, simulations=_simulations(bot[1] if bot else ""))
+        number = "".join(re.findall(r"^mcts\((.*)\)$", number))
+    if first in (*SEARCHES, OPENSPIEL) or name in (*SIMPLE, *LEVELS):
+        return Name(player=first, simulations=_simulations(number))
     if plugins.is_spec(name):
         return Name(custom=name)
     # What remains is a network, perhaps with a mode.
@@ -116,21 +121,20 @@ def check(name: str) -> Name:
     if not (parts.player or parts.custom) and finding.find(parts.network) is None:
         unknown = f"player {shortened(name)!r} is unknown and no such path"
         raise ValueError(f"{unknown}; {finding.names()}; players are {NAMES}")
-    check_mode(name, MOST_SIMULATIONS if parts.player else MOST_PUCT_SIMULATIONS)
+    check_mode(name)
     return parts
 
 
-def check_mode(name: str, most: int) -> None:
+def check_mode(name: str, most: int = MOST_SIMULATIONS) -> None:
     """Raises ValueError for an unknown mode of a network, and for a search without 1 to `most` simulations."""
     parts, player = parse(name), f"player {shortened(name)!r}"
-    search = parts.player if parts.player in (*SEARCHES, OPENSPIEL) else parts.mode
-    if SEARCHES.get(search, {}).get("mcts_solver"):
-        most = min(most, MOST_SOLVER_SIMULATIONS)
-    if search in (*SEARCHES, *SEARCHING_MODES, OPENSPIEL):
+    search = parts.mode or parts.player
+    if search in MOST:
+        most = min(most, MOST[search])
         if not 1 <= parts.simulations <= most:
             form = f"{search}:mcts(N)" if search == OPENSPIEL else f"{search}:N"
             raise ValueError(f"{player}: {form} needs a whole number of simulations from 1 to {most:,}")
-    elif search and search not in MODES:
+    elif parts.network and search not in MODES:
         modes = ", ".join([*MODES, *(f"{search}:N" for search in SEARCHING_MODES)])
         raise ValueError(f"{player}: unknown mode {shortened(search)!r}; modes are {modes}")
 
@@ -167,7 +171,7 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: Workers | 
     if parts.player:
         compiling.prepare("uct")
         settings = UctSettings(simulations=parts.simulations, **SEARCHES[parts.player])
-        return network.SearchPlayer(name=name, settings=settings, workers=workers, cluster=cluster)
+        return network.SearchPlayer(name=name, settings=settings, workers=cluster or shared(workers))
     player = network.load(shown(name), finding.required(parts.network), parts.mode, parts.simulations, fast=fast)
     if parts.simulations:
         compiling.prepare("puct")
@@ -185,10 +189,9 @@ def identity(name: str) -> list[str]:
     from distill.mcts.puct import PUCT_VERSION  # only now, because a network alone plays without Numba
     from distill.mcts.uct import SEARCH_VERSION
 
-    known = [name]
+    known, base = [name], _base(name)
     if name in LEVELS:
         known.append(repr(levels.named(name)))
-    base = _base(name)
     if base.player == OPENSPIEL:
         known.append(f"open-spiel {importlib.metadata.version('open-spiel')}")
     elif base.simulations:
@@ -220,7 +223,9 @@ def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[s
     for name in players:
         if path := network_of(name):
             file = finding.evaluated_in(path, fast=fast)
-            digest = _hash(file)
+            # A SavedModel is a folder; its hash is that of its files' hashes.
+            files = sorted(part for part in file.rglob("*") if part.is_file())
+            digest = hashlib.sha256("".join(map(file_hash, files)).encode()).hexdigest() if files else file_hash(file)
             exported = finding.facts(file.parent).get("network_sha256")
             records[shown(name)] = {
                 "file": file.name if file == path else file.relative_to(path).as_posix(),
@@ -229,11 +234,3 @@ def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[s
                 "network_sha256": digest if file.suffix == ".keras" else exported,
             }
     return records
-
-
-def _hash(path: Path) -> str:
-    """SHA-256 of a file, or of the hashes of the files in a folder, such as a SavedModel."""
-    if path.is_file():
-        return file_hash(path)
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    return hashlib.sha256("".join(map(file_hash, files)).encode()).hexdigest()

@@ -40,8 +40,7 @@ def load(name: str, path: Path, mode: str, simulations: int, *, fast: bool) -> P
         from distill.networks import saved
         from distill.networks.evaluator import NetworkEvaluator  # the fast kernels
 
-        evaluate = NetworkEvaluator(saved.load_core(file))
-        return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
+        return _guided(name, NetworkEvaluator(saved.load_core(file)), mode, simulations)
     return with_predict(name, predict.load(file), mode, simulations)
 
 
@@ -57,11 +56,13 @@ def with_predict(name: str, network: Predict, mode: str, simulations: int) -> Pl
         outputs = network(boards(current, mask))
         return outputs["logits"], outputs["value"]
 
-    return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
+    return _guided(name, evaluate, mode, simulations)
 
 
-def _settings(root: str, simulations: int) -> PuctSettings:
-    return PuctSettings(simulations=simulations, root="gumbel" if root == "gumbel" else "puct")
+def _guided(name: str, evaluate: BitboardEvaluator, root: str, simulations: int) -> GuidedPlayer:
+    return GuidedPlayer(
+        name=name, predict=evaluate, settings=PuctSettings().replace(simulations=simulations, root=root)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,17 +120,11 @@ Searched: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchPlayer:
-    """A UCT search; its policy is the share of root visits.
-
-    Attributes:
-      workers: processes that share long searches.
-      cluster: workers that share them instead.
-    """
+    """A UCT search; its policy is the share of root visits. Workers share long searches."""
 
     name: str
     settings: UctSettings
-    workers: int = 1
-    cluster: Workers | None = None
+    workers: Workers
 
     def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         return choices(*self.search(current, mask, seeds))
@@ -137,13 +132,12 @@ class SearchPlayer:
     def search(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Searched:
         """Search each position; bitboards and seeds are uint64 (B,)."""
         simulations = len(mask) * self.settings.simulations * self.settings.votes
-        workers = self.cluster or executors.shared(self.workers)
-        if simulations < SHARED_SIMULATIONS or workers.window == 1:  # this process computes
+        if simulations < SHARED_SIMULATIONS or self.workers.window == 1:  # this process computes
             return _search(self.settings, current, mask, seeds)
-        size = -(-len(mask) // (4 * workers.number))  # several parts a worker: searches end at different times
+        size = -(-len(mask) // (4 * self.workers.number))  # several parts a worker: searches end at different times
         parts = [slice(start, start + size) for start in range(0, len(mask), size)]
         tasks = [(self.settings, current[part], mask[part], seeds[part]) for part in parts]
-        label, visits, value = zip(*executors.results(workers, _search, tasks), strict=True)
+        label, visits, value = zip(*executors.results(self.workers, _search, tasks), strict=True)
         return np.concatenate(label), np.concatenate(visits), np.concatenate(value)
 
 

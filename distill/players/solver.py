@@ -72,7 +72,6 @@ _CHUNK = 64
 
 def score_boards(current: Bitboards, mask: Bitboards, workers: int = 1, advance: Advance = silent) -> NDArray[np.int8]:
     """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
-    check_installed()
     starts = range(0, len(current), _CHUNK)
     tasks = [(current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts]
     parts = [np.empty((0, COLUMNS), np.int8)]

@@ -5,9 +5,6 @@ In: lines from standard input. Out: the board after every move, and answers.
 
 from __future__ import annotations
 
-import io
-import os
-import sys
 from collections.abc import Sequence
 
 from distill.common import Interrupted
@@ -30,10 +27,7 @@ def session(name: str, columns: Sequence[int], human: int, seed: int) -> str:
 
     Raises UserError for a player that cannot be loaded.
     """
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # a stray byte is a typing error, not the end of the game
-    player, columns = names.make(name, fast=True), [*columns]
-    shown = name.capitalize() if name in names.LEVELS else os.path.basename(os.path.abspath(names.shown(name)))
+    player, shown, columns = names.make(name, fast=True), names.shown(name), [*columns]
     print(f"You are {SIDES[human]}, {shown} is {SIDES[1 - human]}. {HELP}\n{board_text(columns)}")
     try:
         while True:
@@ -41,7 +35,11 @@ def session(name: str, columns: Sequence[int], human: int, seed: int) -> str:
             if not is_over and len(columns) % 2 != human:
                 print(f"{shown} {_move(player, columns, seed)}\n{board_text(columns)}")
                 continue
-            word = _read_word(f"{result}; b or q: " if is_over else f"Your turn ({SIDES[human]}): ")
+            try:
+                word = input(f"{result}; b or q: " if is_over else f"Your turn ({SIDES[human]}): ").strip().lower()
+            except EOFError:  # the end of the input
+                print()
+                return result
             if word in ("q", "quit"):
                 return result
             print(_obey(word, columns, human, is_over))
@@ -72,18 +70,6 @@ def _move(player: Player, columns: list[int], seed: int) -> str:
     columns.append(int(choices.moves[0]))
     value = "" if choices.value is None else f", expects {choices.value[0]:+.2f} from -1 to 1"
     return f"played column {columns[-1] + 1}{value}"
-
-
-def _read_word(prompt: str) -> str:
-    """What the user types; `q` at the end of the input."""
-    try:
-        word = input(prompt)
-    except EOFError:
-        print()
-        return "q"
-    if not sys.stdin.isatty():
-        print(word)  # a pipe does not echo
-    return word.strip().lower()
 
 
 def _obey(word: str, columns: list[int], human: int, is_over: bool) -> str:

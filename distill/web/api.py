@@ -128,11 +128,13 @@ def _routes(opponents: Opponents) -> APIRouter:
 
 
 def _add_errors(app: FastAPI) -> None:
-    """Errors as JSON of one line."""
+    """Errors as JSON of one line: of several problems with a request the first, after the name of its field."""
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Any, error: RequestValidationError) -> JSONResponse:
-        return JSONResponse({"error": _first_problem(error)}, 422)
+        problem = error.errors()[0]
+        field = ".".join(str(part) for part in problem["loc"] if part != "body")
+        return JSONResponse({"error": " ".join(f"{field}: {problem['msg']}".removeprefix(": ").split())}, 422)
 
     @app.exception_handler(HTTPException)
     async def other(_: Any, error: HTTPException) -> JSONResponse:
@@ -154,10 +156,3 @@ def _add_page(app: FastAPI) -> None:
 
     mimetypes.add_type("text/javascript", ".js")  # some systems' tables say otherwise, and browsers insist
     app.mount("/", StaticFiles(directory=PAGE, html=True))
-
-
-def _first_problem(error: RequestValidationError) -> str:
-    """The first problem and its field, in one line."""
-    problem = error.errors()[0]
-    field = ".".join(str(part) for part in problem["loc"] if part != "body")
-    return " ".join(f"{field}: {problem['msg']}".removeprefix(": ").split())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Sequence
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -49,10 +50,8 @@ class Guard:
         refusal = self._refused_host(headers.get("host", "")) or _refused_body(headers)
         # FastAPI answers HEAD nowhere by itself: it gets the reply to GET, whose body the server leaves out.
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        try:
+        with suppress(asyncio.CancelledError):  # the server stops
             await (refusal or self._app)({**scope, "method": method}, receive, send_with_headers)
-        except asyncio.CancelledError:  # the server stops
-            await JSONResponse({"error": "the server is stopping"}, 503)(scope, receive, send_with_headers)
 
     def _refused_host(self, header: str) -> JSONResponse | None:
         """A web site that points its own name at this machine (DNS rebinding) must not reach it; an address may.

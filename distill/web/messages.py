@@ -26,10 +26,6 @@ Moves = Annotated[str, Field(max_length=rules.CELLS, pattern="^[1-7]*$", descrip
 Seed = Annotated[int | None, Field(ge=0, lt=2**63, description="of random choices; equal seeds give equal answers")]
 
 
-class RequestError(HTTPException):
-    """A request that cannot be answered: the status of the reply, one line, and headers."""
-
-
 class Reply(BaseModel, use_attribute_docstrings=True):
     """What the API gives; the docstrings of its fields describe them at /docs."""
 
@@ -45,13 +41,13 @@ class Request(BaseModel):
     seed: Seed = None
 
     def position(self) -> Position:
-        """The position. Raises RequestError (422) for an impossible or a finished one."""
+        """The position. Raises HTTPException (422) for an impossible or a finished one."""
         if (self.moves is None) == (self.board is None):
-            raise RequestError(422, "give moves or a board, and not both")
+            raise HTTPException(422, "give moves or a board, and not both")
         position = _from_board(self.board) if self.board is not None else position_after(self.moves or "")
         if rules.is_over(position):
             reason = "four in a line" if rules.is_won(position) else "the board is full"
-            raise RequestError(422, f"the game is over: {reason}")
+            raise HTTPException(422, f"the game is over: {reason}")
         return position
 
 
@@ -67,7 +63,7 @@ class GameRequest(BaseModel):
     seed: Seed = None
 
     def positions(self) -> list[Position]:
-        """Each position of the game that is not over. Raises RequestError (422) for impossible moves."""
+        """Each position of the game that is not over. Raises HTTPException (422) for impossible moves."""
         position = position_after(self.moves)
         positions = [rules.EMPTY]
         for column in self.moves:
@@ -157,16 +153,16 @@ def move_reply(request: Request, position: Position, column: int) -> Move:
 
 
 def position_after(moves: str) -> Position:
-    """The position after a move string. Raises RequestError (422)."""
+    """The position after a move string. Raises HTTPException (422)."""
     try:
         return rules.from_moves(moves)
     except ValueError as error:
-        raise RequestError(422, f"moves: {error}") from None
+        raise HTTPException(422, f"moves: {error}") from None
 
 
 def _from_board(board: list[list[Cell]]) -> Position:
     current, mask = encoding.bitboards(np.array([board], np.int8))
     position = Position(int(current[0]), int(mask[0]))
     if problem := rules.problem_with(position):
-        raise RequestError(422, f"board: {problem}")
+        raise HTTPException(422, f"board: {problem}")
     return position

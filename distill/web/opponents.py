@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 from pydantic import TypeAdapter
+from starlette.exceptions import HTTPException
 
 from distill.common import OutputError, UserError, say
 from distill.common.executors import Processes, WorkerError
@@ -23,12 +24,11 @@ from distill.game.encoding import FULL_COLUMN, bitboards_of
 from distill.game.mixing import splitmix64
 from distill.game.rules import CELLS, EMPTY, Position
 from distill.networks import finding, predict
-from distill.networks.predict import Predict
 from distill.players import levels, names, network
 from distill.players.player import Player, checked_choices
 from distill.players.solver import is_installed, score_boards
 from distill.web import work
-from distill.web.messages import Analysis, Card, Catalogue, RequestError
+from distill.web.messages import Analysis, Card, Catalogue
 
 SOLVER_NOTICE = (
     "The player “solver” is the package bitbully, © Markus Thill, under the GNU AGPL-3.0; "
@@ -50,7 +50,7 @@ GUIDED_BATCH = 8
 Seeded: TypeAlias = tuple[Position, int]
 """A position, and the seed of the player's random choices."""
 LOADED = 16
-"""Networks, and players with them, kept in memory; the least recently used is dropped first."""
+"""Players with a network kept in memory; the least recently used is dropped first."""
 
 
 class Opponents:
@@ -68,16 +68,13 @@ class Opponents:
         self.custom = {name: names.make(name) for name in custom}
         self.has_solver = is_installed()
         self._searches = work.Queue(ThreadPoolExecutor(workers), SEARCH_QUEUE)
-        # One thread for each kind: a network, and the evaluations that its search keeps, serve one caller at a time.
+        # One thread for each kind: a network, the evaluations that its search keeps, and user code serve one at a time.
         self._networks = work.Queue(ThreadPoolExecutor(1), NETWORK_QUEUE, CELLS)  # a whole game is one batch
-        self._guided = work.Queue(ThreadPoolExecutor(1), NETWORK_QUEUE, GUIDED_BATCH)
-        self._user_code = work.Queue(ThreadPoolExecutor(1), SEARCH_QUEUE)  # it need not be safe in several threads
+        self._guided = work.Queue(ThreadPoolExecutor(1), NETWORK_QUEUE, GUIDED_BATCH)  # and user code
         # The solver holds the interpreter lock while it computes, so it has a process of its own.
         self._solver = work.Queue(Processes(1), SOLVER_QUEUE)
         self._known: dict[str, Path] = {}
-        # A search with another N needs its own player, but not the network again.
-        load = lru_cache(LOADED)(lambda folder, _changed: predict.load(folder, int8=True))
-        self._load = lru_cache(LOADED)(partial(_load, load))
+        self._load = lru_cache(LOADED)(_load)
 
     def models(self) -> dict[str, Path]:
         """Name → folder of every exported model; of equal names the first folder's."""
@@ -85,21 +82,20 @@ class Opponents:
 
     def catalogue(self) -> Catalogue:
         """All players there are now."""
-        facts = {name: finding.facts(folder / finding.PUBLISHED) for name, folder in self.models().items()}
+        models = self.models()
         others = [card for card in CARDS if card.kind != "level" and (self.has_solver or card.kind != "solver")]
-        cards = self._levels() if levels.NETWORK in facts else []
+        cards, guided = self._levels() if levels.NETWORK in models else [], []
         cards += [Card(name=n, kind="custom", title=n.partition(":")[2], note=f"your own, {n}") for n in self.custom]
-        last = [name.rpartition("/")[2] for name in facts]
-        titles = {name: short if last.count(short) == 1 else name for name, short in zip(facts, last, strict=True)}
-        for name, known in facts.items():
-            is_sized = "parameters" in known
-            note = f"{known['arch']}, {known['parameters']:,} parameters" if is_sized else "a network without search"
-            cards.append(Card(name=name, kind="network", title=titles[name], note=note))
-        for name in (name for name, known in facts.items() if known.get("value_head")):  # which a search needs
-            note = f"N from 1 to {MOST_GUIDED:,}"
-            cards.append(Card(name=f"{name}@puct:N", kind="guided", title=f"{titles[name]} with search", note=note))
+        for name, folder in models.items():
+            facts, short = finding.facts(folder / finding.PUBLISHED), name.rpartition("/")[2]
+            title = name if short in models else short
+            note = f"{facts['arch']}, {facts['parameters']:,} parameters" if facts else "a network without search"
+            cards.append(Card(name=name, kind="network", title=title, note=note))
+            if facts.get("value_head"):  # which a search needs
+                note = f"N from 1 to {MOST_GUIDED:,}"
+                guided.append(Card(name=f"{name}@puct:N", kind="guided", title=f"{title} with search", note=note))
         notices = [SOLVER_NOTICE] if self.has_solver else []
-        return Catalogue(players=cards + others, max_simulations=self.max_simulations, notices=notices)
+        return Catalogue(players=cards + guided + others, max_simulations=self.max_simulations, notices=notices)
 
     def _levels(self) -> list[Card]:
         cards = []
@@ -111,12 +107,11 @@ class Opponents:
         return cards
 
     async def analyse(self, name: str, positions: Sequence[Position], seed: int | None = None) -> list[Analysis]:
-        """A player's analyses of positions that are not over. Raises RequestError: no such player, or busy."""
+        """A player's analyses of positions that are not over. Raises HTTPException: no such player, or busy."""
         seed = random.getrandbits(63) if seed is None else seed
         seeded = [(position, seed) for position in positions]
         queue, make = self._resolve(name)
-        # Another process computes for the solver, and takes a function that can be pickled.
-        compute = partial(_by_solver, name) if queue is self._solver else partial(_choose, make)
+        compute = partial(_choose, make)
         try:
             if queue is None:
                 return compute(seeded)
@@ -124,52 +119,52 @@ class Opponents:
             batches = await queue.run(partial(compute, seeded[start : start + queue.batch]) for start in starts)
             return [analysis for batch in batches for analysis in batch]
         except work.BusyError:
-            raise RequestError(503, "the server is busy; try again in a second", {"Retry-After": "1"}) from None
+            raise HTTPException(503, "the server is busy; try again in a second", {"Retry-After": "1"}) from None
         except (OutputError, WorkerError) as error:
-            raise RequestError(500, str(error)) from None
+            raise HTTPException(500, str(error)) from None
         except UserError as error:
-            if queue in (self._networks, self._guided):  # a model that was found and cannot be read
-                raise RequestError(404, str(error)) from None
+            if name not in self.custom:  # a model that was found and cannot be read
+                raise HTTPException(404, str(error)) from None
             say(str(error))  # names files of this machine
-            raise RequestError(500, f"{name} cannot play; the server has printed why") from None
+            raise HTTPException(500, f"{name} cannot play; the server has printed why") from None
 
     async def warm_up(self) -> None:
         """Query every player once, so that no user waits for libraries and networks."""
-        models = list(self.models())[: LOADED // 2]  # each twice
-        for name in [*models, "uct:1", *(f"{model}@puct:1" for model in models), *["solver"] * self.has_solver]:
-            with suppress(RequestError):  # the next request for this player gets it
+        searches = ("uct:1", f"{levels.NETWORK}@puct:1", *["solver"] * self.has_solver)
+        for name in (*list(self.models())[: LOADED - 1], *searches):
+            with suppress(HTTPException):  # the next request for this player gets it
                 await self.analyse(name, [EMPTY])
 
     def close(self) -> None:
         """Drop waiting calls and stop the workers."""
-        for queue in (self._searches, self._networks, self._guided, self._user_code, self._solver):
+        for queue in (self._searches, self._networks, self._guided, self._solver):
             queue.close()
 
     def _resolve(self, name: str) -> tuple[work.Queue | None, Callable[[], Player]]:
         """Where a player computes, None for microseconds, and the function that makes it there.
 
-        The first search loads Numba, so it is made in the thread in which it computes. Raises RequestError: unknown, or
-        too many simulations.
+        The first search loads Numba, so it is made in the thread in which it computes. Raises HTTPException for an
+        unknown player, and for too many simulations.
         """
         if name in self.custom:
-            return self._user_code, lambda: self.custom[name]
+            return self._guided, lambda: self.custom[name]
         parts = names.parse(name)
         if parts.player in names.LEVELS:
             level = levels.named(name)
             queue, base = self._resolve(level.player)
-            return queue, lambda: levels.LevelPlayer(name=name, base=base(), level=level)
+            return queue, partial(_level, name, level, base)
         if name == "solver":
             if not self.has_solver:
-                raise RequestError(404, "the solver is not installed here")
+                raise HTTPException(404, "the solver is not installed here")
             return self._solver, partial(names.make, name)
         # A name is only looked up: nothing that a request names is opened or imported.
         folder = self._model(parts.network) if parts.network else None
         if parts.player not in BUILT_IN and not folder:
-            raise RequestError(404, f"player {name!r} is unknown; /api/v1/players lists those there are")
+            raise HTTPException(404, f"player {name!r} is unknown; /api/v1/players lists those there are")
         try:
             names.check_mode(name, self.max_simulations if parts.player else min(MOST_GUIDED, self.max_simulations))
         except ValueError as error:
-            raise RequestError(422, str(error)) from None
+            raise HTTPException(422, str(error)) from None
         if folder is None:
             return self._searches if parts.simulations else None, partial(names.make, name)
         changed = (folder / finding.EXPORTED).stat().st_mtime_ns
@@ -184,30 +179,29 @@ class Opponents:
         return folder
 
 
-def _load(load: Callable[[Path, int], Predict], name: str, folder: Path, changed: int) -> Player:
+def _load(name: str, folder: Path, _changed: int) -> Player:
     """The network in a folder, in the mode of the name; loaded again when its file has changed."""
     parts = names.parse(name)
-    return network.with_predict(name, load(folder, changed), parts.mode, parts.simulations)
+    return network.with_predict(name, predict.load(folder, int8=True), parts.mode, parts.simulations)
+
+
+def _level(name: str, level: levels.Level, base: Callable[[], Player]) -> Player:
+    return levels.LevelPlayer(name=name, base=base(), level=level)
 
 
 def _choose(make: Callable[[], Player], seeded: Sequence[Seeded]) -> list[Analysis]:
-    player = make()
+    """The analyses by a player; the solver's process runs this, too."""
+    player, count = make(), len(seeded)
     bits = bitboards_of(position for position, _ in seeded)
     choices = checked_choices(player, *bits, splitmix64([seed for _, seed in seeded]))
-    policies = [None] * len(seeded) if choices.policy is None else choices.policy.tolist()
+    policies = [None] * count if choices.policy is None else choices.policy.tolist()
     # Rounding may leave a value of 1.0000001.
-    values = [None] * len(seeded) if choices.value is None else np.clip(choices.value, -1, 1).tolist()
+    values = [None] * count if choices.value is None else np.clip(choices.value, -1, 1).tolist()
+    scores: list[list[int | None] | None] = [None] * count
+    if player.name == "solver":  # which has just scored the positions: the second time takes no time
+        policies = [None] * count
+        scores = [[None if score == FULL_COLUMN else score for score in row] for row in score_boards(*bits).tolist()]
     return [
-        Analysis(player=player.name, move=move, policy=policy, value=value)
-        for move, policy, value in zip(choices.moves.tolist(), policies, values, strict=True)
+        Analysis(player=player.name, move=move, policy=policy, value=value, scores=row)
+        for move, policy, value, row in zip(choices.moves.tolist(), policies, values, scores, strict=True)
     ]
-
-
-def _by_solver(name: str, seeded: Sequence[Seeded]) -> list[Analysis]:
-    """In the solver's process: the analyses by the solver, or by the level that plays as it does."""
-    analyses = _choose(partial(names.make, name), seeded)
-    if name == "solver":  # which has just scored the positions: the second time takes no time
-        scored = score_boards(*bitboards_of(position for position, _ in seeded)).tolist()
-        for analysis, scores in zip(analyses, scored, strict=True):
-            analysis.policy, analysis.scores = None, [None if score == FULL_COLUMN else score for score in scores]
-    return analyses

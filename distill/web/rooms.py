@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
 
 from distill.game import rules
-from distill.web.messages import Moves, RequestError, position_after
+from distill.web.messages import Moves, position_after
 
 MOST = 1000
 """Largest number of rooms."""
@@ -69,20 +70,20 @@ class Rooms:
         return name
 
     def use(self, name: str) -> Room:
-        """The room of this name. Raises RequestError (404)."""
+        """The room of this name. Raises HTTPException (404)."""
         if name not in self._rooms:
-            raise RequestError(404, "this game has expired, or its link is incomplete")
+            raise HTTPException(404, "this game has expired, or its link is incomplete")
         room = self._rooms[name] = self._rooms.pop(name)
         room.used = time.monotonic()
         return room
 
     def play(self, name: str, moves: str) -> None:
-        """One more move, or the next game. Raises RequestError (404, 409, 422)."""
+        """One more move, or the next game. Raises HTTPException (404, 409, 422)."""
         room = self.use(name)
         position_after(moves)
         is_next_game = not moves and rules.is_over(rules.from_moves(room.moves))
         if not is_next_game and (not moves or moves[:-1] != room.moves):
-            raise RequestError(409, "the game has gone on; its stream has the moves")
+            raise HTTPException(409, "the game has gone on; its stream has the moves")
         room.moves, room.games = moves, room.games + is_next_game
         room.tell()
 
@@ -121,7 +122,7 @@ def routes(rooms: Rooms) -> APIRouter:
         """Server-sent events, {"moves", "games", "clients"}: the room's game now and after every change."""
         room = rooms.use(name)
         if room.clients >= CLIENTS:
-            raise RequestError(503, "too many people have this game open")
+            raise HTTPException(503, "too many people have this game open")
         unbuffered = {"X-Accel-Buffering": "no"}  # nginx must not wait for the end of this reply
         return StreamingResponse(rooms.follow(name, room), media_type="text/event-stream", headers=unbuffered)
 

@@ -116,6 +116,7 @@ def test_the_card_shows_boards_on_which_the_network_is_wrong(any_export):
 def card_of(results, value_head=False):
     """The card of a network with these results, without files."""
     about = {"network": "cnn", "arch": "cnn", "parameters": 1, "value_head": value_head, "versions": {}, "files": {}}
+    about |= {"commit": "unknown"}
     return card.write({**about, **results, "mistakes": {"boards": 1, "wrong": 0, "examples": []}}, Path())
 
 
@@ -216,7 +217,7 @@ def test_a_format_that_fails_leaves_the_old_files(core, older, monkeypatch):
 
     monkeypatch.setattr(conversion, "convert", fail)
     with pytest.raises(UserError, match="ONNX"):
-        publish.publish(core, older, card.results({}), ["onnx"])
+        publish.publish(core, older, card.results({}), REFERENCE / "cnn" / "best.keras", ["onnx"])
 
 
 def test_sums_of_another_program_make_no_folder_ours_and_lead_out_of_none(tmp_path):

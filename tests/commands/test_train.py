@@ -186,5 +186,5 @@ def test_another_kind_of_network_to_begin_with_is_refused(flags, message, traine
 def test_an_argument_that_a_network_cannot_use_is_refused_before_the_tables_are_prepared(games, tmp_path, complaint):
     for name, arch in (("layers=x", "transformer"), ("filters=0", "cnn")):
         flags = ["--arch", arch, "--set", f"arch.{name}", "--data", games, "--out", tmp_path / "net"]
-        assert f"--set arch.{name}: {arch} cannot be built so (" in complaint(train, *flags)
+        assert f"--arch {arch}: " in complaint(train, *flags)
     assert not list(tmp_path.iterdir())

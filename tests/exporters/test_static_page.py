@@ -1,8 +1,8 @@
 """The page without a server, in headless Chromium against a plain file server. Properties:
 
-- the browser's outputs, searches and moves are Python's; what cannot be loaded or is not there is named;
+- the browser's outputs are Python's; what cannot be loaded or is not there is named;
 - nothing is asked of any other host, from a folder below the host's root; licences are there;
-- a site with `pillar` alone has no ONNX Runtime; how much of the weights has come is shown;
+- a site with `pillar` alone has no ONNX Runtime;
 - an older page is replaced, what else lies in its folder stays, and a folder of anything else is refused;
 - ONNX Runtime Web is fetched once, and refused where its hash is not the published one.
 """
@@ -15,15 +15,12 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED, bits, unfinished_games
+from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
 
 import distill
 from distill.common import UserError, file_hash, provenance
 from distill.exporters import conversion, formats, static_page
-from distill.game import rules
-from distill.networks import predict, saved
-from distill.players import names
-from distill.players.player import seeds_for
+from distill.networks import saved
 from tests import pages
 
 MODEL = REFERENCE / SHIPPED[0]
@@ -59,47 +56,8 @@ def test_the_browsers_answers_are_pythons(page, name):
     else:  # the page has it in 8 bits
         file = formats.FORMATS["onnx-int8"]
         expected = file.load(str(REFERENCE / name / "saved_model" / file.file))(boards)
-    found = {output: np.array([answer[output] for answer in answers]) for output in expected}
-    assert conversion.largest_difference(expected, found) <= conversion.TOLERANCE
-
-
-def test_every_network_is_offered_and_with_searches_where_it_has_a_value(page):
-    page.check("#more-players")
-    offered = page.eval_on_selector_all("#player-1 optgroup option", "options => options.map((option) => option.value)")
-    assert offered[: len(NAMES)] == NAMES
-    guided = [name for name in offered if "@" in name]
-    valued = [name for name in NAMES if "value" in predict.load(REFERENCE / name)(np.zeros((1, 6, 7), np.int8))]
-    assert guided == [f"{name}@puct:{number}" for name in valued for number in (16, 50, 200, 800)]
-    assert FIRST in valued
-    script = """async () => {
-      const [{ Players }, { players }] = await Promise.all([import("./players.js"), import("./network.js")]);
-      return new Players(await players()).adviser;
-    }"""
-    assert page.evaluate(script) == f"{FIRST}@puct:800", "a hint downloads no other network"
-
-
-OPINIONS = """async ([player, games]) => {
-  const { opinion } = await import("./network.js");
-  const found = [];
-  for (const moves of games) found.push(await opinion(player, moves));
-  return found;
-}"""
-
-
-PLAY = "async (player) => (await import('./network.js')).choose(player, '44')"
-
-
-def test_a_search_plays_pythons_moves(page):
-    mode, number = "puct:16", 100
-    games = unfinished_games(number, seed=3)
-    positions = bits(*map(rules.from_moves, games))
-    player = names.make(f"{REFERENCE / FIRST}@{mode}", fast=True)
-    expected = player.choose(*positions, seeds_for(0, range(number)))
-    found = page.evaluate(OPINIONS, [f"{FIRST}@{mode}", games])
-    assert sum(each["move"] == move for each, move in zip(found, expected.moves, strict=True)) >= 99
-    differences = np.array([each["value"] for each in found]) - expected.value
-    assert np.median(abs(differences)) < 1e-4
-    assert np.median(abs(np.array([each["policy"] for each in found]) - expected.policy)) < 1e-4
+    outputs = {output: np.array([answer[output] for answer in answers]) for output in expected}
+    assert conversion.largest_difference(expected, outputs) <= conversion.TOLERANCE
 
 
 def test_a_network_that_cannot_be_loaded_and_a_player_whom_the_page_does_not_have_are_named(browser, address):
@@ -119,16 +77,6 @@ def test_a_site_with_pillar_alone_has_no_onnx_runtime(tmp_path, monkeypatch):
     files = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
     assert not any("ort" in path.name or "onnx" in path.name for path in files)
     assert sum(path.stat().st_size for path in files) < 2_200_000
-
-
-def test_the_share_of_the_weights_that_has_come_is_shown(browser, address):
-    with pages.open_page(browser, address) as page:
-        page.route("**/pillar.f32", lambda route: None)  # it never comes
-        pages.visit(page)
-        page.select_option("#player-1", FIRST)
-        pages.column(page, 4).click()
-        page.evaluate("dispatchEvent(new CustomEvent('progress', { detail: 0.4 }))")
-        pages.status_says(page, "Loading the network: 40 %")
 
 
 def test_a_game_is_played_and_reviewed_without_a_server(page):
@@ -167,10 +115,10 @@ def test_nothing_is_asked_of_any_other_host_and_nobody_of_the_server(page, addre
 
 def write_quickly(monkeypatch) -> None:
     """Leave out what takes seconds, for tests of the folder."""
-    found = conversion.Converted(difference=0.0)
-    monkeypatch.setattr(conversion, "convert", lambda _name, _core, path, facts: path.write_bytes(b"net") and found)
+    converted = conversion.Converted(difference=0.0)
+    monkeypatch.setattr(conversion, "convert", lambda _name, _core, path: path.write_bytes(b"net") and converted)
     monkeypatch.setattr(static_page, "runtime_archive", lambda: None)
-    monkeypatch.setattr(static_page, "_add_runtime", lambda folder, _: folder.mkdir())
+    monkeypatch.setattr(static_page, "_add_runtime", lambda site, _: (site / "ort").mkdir())
 
 
 def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ from keras import layers
 from network_helpers import arrays, played_boards, same, with_random_weights
 
 from distill import networks
-from distill.common import UserError
 from distill.common.settings import build
 from distill.networks import cpu_kernels, heads
 from distill.networks.copies import copy_weights, fast_copy
@@ -118,9 +117,6 @@ def test_a_variable_turns_kernels_off(monkeypatch):
     assert kernels_in(fast_copy(networks.build("cnn"))) == {"FusedBatchNorm"}
     monkeypatch.setenv(cpu_kernels.VARIABLE, "all")
     assert not any(kernels_in(fast_copy(networks.build(arch))) for arch in networks.ARCHS)
-    monkeypatch.setenv(cpu_kernels.VARIABLE, "separable,encode")
-    with pytest.raises(UserError, match="DISTILL_KERNELS_OFF: no kernel encode; there are whole_board, "):
-        fast_copy(networks.build("pillar"))
 
 
 def test_a_transformer_with_other_heads_is_not_trained_as_the_published_one():

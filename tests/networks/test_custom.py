@@ -8,7 +8,6 @@
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -170,20 +169,3 @@ def test_what_would_fail_in_training_or_after_it_is_one_line_before_preparing(he
     assert "\n" not in str(caught.value)
     assert not (here / "run").exists()
     assert not (here / "tables").exists()
-
-
-def test_a_loss_that_fails_leaves_the_old_run_and_one_folder_needs_no_list(here):
-    write_games(here / "games", make_games(20, seed=1))
-    with run_folder.opened(here / "run", "training run", {"seed": 1}, settings={}, files=["best.keras"]) as folder:
-        folder.begin()
-    (here / "run" / "best.keras").write_text("the old run's")
-    settings = {"prepared": "tables", "out": "run", "validation_fraction": 0.4, "restart": True}
-    with pytest.raises(UserError, match=r"^loss lose: returned shape \(\) for 8 boards"):
-        distill.train_network("mk4", loss=lose, data="games", **settings)
-    assert (here / "run" / "best.keras").read_text() == "the old run's"
-    with pytest.raises(ValueError, match=r"--arch functools:functools\.partial"):
-        distill.train_network(partial(networks.build, "mk4"), data=here / "games", **settings)
-
-
-def lose(targets, _outputs):
-    return 0.0

@@ -58,8 +58,8 @@ def score(candidate: Any, champion: Any) -> float:
     """The candidate's score in an arena of 60 games."""
     outcomes, lines = list[float](), set()
     for first in (0, match.BLOCK):
-        found, moves = match.arena_block([candidate, champion], games=60, plies=4, seed=2**63 + 5, first=first)
-        outcomes += found
+        results, moves = match.arena_block([candidate, champion], games=60, plies=4, seed=2**63 + 5, first=first)
+        outcomes += results
         lines |= {*moves}
     assert len(outcomes) == len(lines) == 60
     return (sum(outcomes) + 60) / 120

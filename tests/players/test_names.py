@@ -10,7 +10,6 @@ from helpers import REFERENCE
 
 from distill.common import file_hash
 from distill.networks import finding
-from distill.players import names
 from distill.players.names import Name, check, evaluated, parse
 
 
@@ -38,9 +37,9 @@ def test_a_name_is_parsed(name, parts):
 
 def test_a_record_names_the_file_that_is_evaluated_its_hash_and_its_precision(monkeypatch, tmp_path):
     def record(name, **how):
-        (found,) = evaluated([name, "random"], **how).values()
-        assert found["sha256"] == names._hash(folder / found["file"])
-        return found["file"], found["precision"], found["network_sha256"] == network
+        (entry,) = evaluated([name, "random"], **how).values()
+        assert entry["sha256"] == file_hash(folder / entry["file"])
+        return entry["file"], entry["precision"], entry["network_sha256"] == network
 
     folder = REFERENCE / "pillar-large"
     network, name = file_hash(folder / "best.keras"), str(folder)
@@ -52,8 +51,8 @@ def test_a_record_names_the_file_that_is_evaluated_its_hash_and_its_precision(mo
     assert record("club", fast=True) == ("saved_model/model.onnx", "float32", True)
     with zipfile.ZipFile(tmp_path / "half.keras", "w") as archive:
         archive.writestr("config.json", '{"dtype": "mixed_bfloat16"}')
-    (found,) = evaluated([str(tmp_path / "half.keras")]).values()
-    assert (found["file"], found["precision"]) == ("half.keras", "bfloat16")
+    (entry,) = evaluated([str(tmp_path / "half.keras")]).values()
+    assert (entry["file"], entry["precision"]) == ("half.keras", "bfloat16")
 
 
 @pytest.mark.parametrize(

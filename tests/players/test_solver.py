@@ -75,7 +75,8 @@ def test_processes_give_the_scores_of_one():
     assert (scores == score_boards(current, mask)).all()
 
 
-def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch):
+def test_a_missing_package_is_named_with_the_command_that_installs_it(solver, monkeypatch):
+    solver._package.cache_clear()  # as in a new process
     monkeypatch.setitem(sys.modules, "bitbully", None)
     with pytest.raises(UserError) as caught:
         score_boards(*bits(EMPTY))

@@ -1,19 +1,14 @@
 """The tab "Analysis" in headless Chromium against `python -m distill.serve`. Properties:
 
-- marks are those of a plain computation, in the list of moves and on the graph, in every tab; estimates follow their
-  definition; a mistake leads to the position before it, with a better line;
-- keys, buttons and the graph step through a game; variations, links and "Play from here" leave the game as it was;
-- one request analyses a game, and "Stop" ends it; without the solver a search estimates, or a line says why not;
-- everything is on a phone's screen together; the image is a PNG.
+- marks are those of a plain computation, in the list of moves and on the graph; estimates follow their definition; a
+  mistake leads to the position before it, with a better line, and can be retried;
+- keys, buttons and the graph step through a game; links and "Play this position" leave the person's game as it was;
+- one request analyses a game, and "Stop" ends it; without the solver a search estimates, or a line says why not.
 """
 
-import io
-import itertools
 import re
 
 import pytest
-from helpers import game_at_random
-from matplotlib import image
 from review_helpers import accuracy, mark, marks, shipped_moves, with_blunder
 
 from distill.game import rules
@@ -121,47 +116,6 @@ def test_a_blunder_is_found_and_what_was_better_is_shown(page, solver):
     assert page.evaluate("location.hash.slice(1)") == game
 
 
-def test_a_line_that_arrives_after_its_mistake_was_left_is_there_when_one_returns(page):
-    reviewed(page, "4455")
-    number = itertools.count(1)
-    page.route("**/api/v1/analysis", lambda _: None)  # waits
-    with page.expect_request("**/api/v1/analysis"):
-        page.locator("#analysis-errors button").first.click()
-    page.keyboard.press("Home")
-    # Of the line's ten positions the first is known.
-    with page.expect_response(lambda reply: reply.url.endswith("/api/v1/analysis") and next(number) == 9):
-        page.unroute("**/api/v1/analysis")
-    page.locator("#analysis-errors button").first.click()
-    pages.wait_for(page, "document.querySelectorAll('#analysis-line button').length === 10")
-
-
-def test_random_players_are_reviewed_and_every_way_to_a_mistake_leads_before_it(page, solver):
-    game = game_at_random(4)
-    expected = marks(solver, game)
-    reviewed(page, game)
-    check_page(page, expected)
-    first, second, *_ = errors_of(expected)
-    page.locator("#moves button").nth(second - 1).click()
-    assert stones(page) == second - 1
-    graph = page.locator("#analysis-graph")
-    graph.scroll_into_view_if_needed()
-    width = graph.bounding_box()["width"]
-    graph.click(position={"x": width * (first - 0.5) / (len(game) + 1), "y": 20})
-    assert stones(page) == first - 1
-    assert page.locator(".errors [aria-current]").inner_text().strip().startswith(f"{first}.")
-
-
-def test_marks_are_the_same_in_every_tab(page):
-    pages.start(page, "4455")
-    page.get_by_role("tab", name="Analysis").click()
-    page.get_by_role("button", name="Analyse game").click()
-    page.wait_for_selector("#analysis-result:not([hidden])")
-    marks = grades(page)
-    assert marks[2:] == ["blunder", "blunder"]
-    page.get_by_role("tab", name="Play").click()
-    assert grades(page) == marks
-
-
 def test_keys_and_buttons_step_through_the_game_and_its_graph(page):
     reviewed(page, "4455")
     page.get_by_role("tab", name="Puzzles").click()
@@ -188,38 +142,6 @@ def test_keys_and_buttons_step_through_the_game_and_its_graph(page):
     assert page.inner_text("#analysis-detail") == "Select a move above."
 
 
-def test_a_move_from_an_earlier_position_starts_a_variation_and_the_game_stays(page):
-    reviewed(page, "4455")
-    marks = grades(page)
-    page.keyboard.press("Home")
-    page.keyboard.press("ArrowRight")
-    for number in (3, 2):
-        pages.column(page, number).click()
-    assert stones(page) == 3
-    assert page.inner_text("#status") == "Variation, move 2 of 2: Yellow to move."
-    assert page.inner_text("#variation-note") == "Variation after move 1"
-    assert page.locator("#variation button").all_inner_texts() == ["3", "2"]
-    assert page.evaluate("location.hash.slice(1)") == "4455/1/32"
-    assert grades(page) == marks
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowLeft")
-    assert stones(page) == 1
-    page.keyboard.press("ArrowRight")  # on in the game
-    assert page.inner_text("#status").startswith("Move 2 of 4") or "played column" in page.inner_text("#status")
-    page.locator("#variation button").nth(1).click()
-    assert stones(page) == 3
-    page.get_by_role("button", name="Back to the game").click()
-    assert stones(page) == 1
-    page.get_by_role("tab", name="Play").click()
-    assert pages.moves_of(page) == ""
-    page.get_by_role("tab", name="Analysis").click()
-    page.keyboard.press("n")
-    pages.column(page, 4).click()  # a new game goes on at its end
-    pages.column(page, 1).click()
-    assert pages.moves_of(page) == "41"
-    assert page.is_hidden("#variation-box")
-
-
 def test_a_link_opens_in_the_analysis_without_a_reply_and_the_own_game_stays(browser, server):
     with pages.open_page(browser, server) as page:
         asked = []
@@ -237,29 +159,6 @@ def test_a_link_opens_in_the_analysis_without_a_reply_and_the_own_game_stays(bro
         page.get_by_role("button", name="Play this position").click()
         assert page.get_attribute("#tab-play", "aria-selected") == "true"
         assert pages.moves_of(page).startswith("4441")
-
-
-def test_the_evaluation_is_next_to_the_board_and_accuracy_is_labelled(page):
-    reviewed(page, "4142434")
-    page.keyboard.press("ArrowLeft")
-    pages.wait_for(page, "document.getElementById('evaluation').textContent === 'Red wins in 1 move'")
-    assert page.get_attribute("#gauge", "aria-label") == "Evaluation: Red wins in 1 move"
-    gauge, board = page.locator("#gauge").bounding_box(), page.locator("#board").bounding_box()
-    assert 0 <= board["x"] - (gauge["x"] + gauge["width"]) < 16
-    assert page.evaluate("parseFloat(document.getElementById('gauge').style.getPropertyValue('--share'))") > 90
-    assert page.inner_text("#analysis-side-0") == "Red’s accuracy"
-    steps, board = page.locator(".steps").bounding_box(), page.locator("#board").bounding_box()
-    assert 0 <= steps["y"] - (board["y"] + board["height"]) < 40, "buttons directly below"
-
-
-def test_on_a_phone_the_graph_stays_on_the_screen(browser, server):
-    with pages.open_page(browser, server, **pages.phone(390, 844)) as page:
-        reviewed(page, "4455")
-        for width, height in ((390, 844), (844, 390), (320, 568)):
-            page.set_viewport_size({"width": width, "height": height})
-            page.evaluate("scrollTo(0, 0)")
-            boxes = pages.check_in_window(page, "#board", ".steps", "#analysis-graph")
-            assert min(box["height"] for box in boxes) > 30
 
 
 def test_a_game_is_analysed_in_one_request_which_can_be_stopped(page):
@@ -336,22 +235,3 @@ def test_without_the_solver_a_search_grades_or_a_line_says_why_not(browser, serv
             page.get_by_role("tab", name="Analysis").click()
             assert page.get_by_role("button", name="Analyse game").is_disabled()
             assert "that needs the solver, or a network with a value" in page.inner_text("#analysis-note")
-
-
-def test_the_image_is_a_png_of_board_moves_and_marks(page):
-    game = "4455"
-    reviewed(page, game)
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save image").click()
-    assert download.value.suggested_filename == "connect4-4455.png"
-    data = download.value.path().read_bytes()
-    pixels = (255 * image.imread(io.BytesIO(data))[:, :, :3]).round().astype(int)
-    assert pixels.shape[1] == 1000
-
-    def at(row: int, column: int) -> tuple[int, ...]:
-        return tuple(pixels[120 + round(104 * (row + 0.5)) + 34, 136 + round(104 * (column + 0.5))].tolist())
-
-    red, yellow, hole = (0xCF, 0x2F, 0x38), (0xFF, 0xC0, 0x2E), (0xDF, 0xE4, 0xF6)
-    assert [at(5, 3), at(4, 3), at(5, 4), at(4, 4), at(0, 0), at(3, 3)] == [red, yellow, red, yellow, hole, hole]
-    assert (pixels == (0x1B, 0x20, 0x30)).all(2)[780:].sum() > 1000, "signs beside moves"
-    assert grades(page) == ["only move", "best move", "blunder", "blunder"]

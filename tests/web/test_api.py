@@ -1,6 +1,6 @@
 """The JSON API. Properties:
 
-- a position given as moves and as a board gets the same answer, alone, among many requests and as part of a game;
+- a position given as moves and as a board gets the same answer, alone and as part of a game;
 - a network answers what its SavedModel says, a search its shares of visits, the solver exact scores;
 - what is no such request is refused in one line with status 4xx, foreign hosts and forms of other sites included;
 - fuzzed requests over the schema: no 5xx, and every reply is as the schema says.
@@ -23,7 +23,7 @@ from distill.game import encoding, rules
 from distill.networks import predict
 from distill.web import api, guard
 from distill.web.opponents import Opponents
-from tests.api_helpers import FULL_LEFT, URL, ask, board_of, gather, refusal
+from tests.api_helpers import FULL_LEFT, URL, ask, board_of, refusal
 
 
 @pytest.mark.parametrize("player", ["small", "uct:200", "punisher", "solver"])
@@ -44,19 +44,6 @@ def test_a_network_answers_what_its_saved_model_says(client, models):
     assert reply["move"] == expected["move"]
     assert reply["value"] == pytest.approx(float(expected["value"]), abs=1e-5)
     assert reply["scores"] is None
-
-
-@pytest.mark.parametrize("mode", ["policy", "puct:20"])
-def test_many_requests_together_are_answered_as_each_alone(client, models, mode):
-    games = [moves for moves in ("", "4", "44", "4453", "445532", FULL_LEFT, "12345671") for _ in range(3)]
-    together = gather(
-        api.application(Opponents([models], 1000, 1)), [{"player": f"small@{mode}", "moves": moves} for moves in games]
-    )
-    for moves, reply in zip(games, together, strict=True):
-        alone = ask(client, player=f"small@{mode}", moves=moves).json()
-        for field, value in reply.json().items():  # the runtime rounds differently in a batch
-            assert value == (alone[field] if field in ("player", "move", "scores") else pytest.approx(alone[field]))
-        assert sum(reply.json()["policy"]) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("player", ["small", "small@sample", "small@puct:20", "uct:50", "punisher", "solver"])

@@ -5,7 +5,6 @@
 - on a phone the result and the button for a rematch are in the window with the board, what can be pressed is at least
   44 px high and wide, and no keys are named;
 - axe finds nothing to complain of, in light, dark and forced colours; the stones of a finished game stay readable;
-- on every desktop the column scores of the analysis are in the window, and no button moves when another appears;
 - nothing moves while the page loads, at the start and in a game, however late the players come;
 - forced colours keep red and yellow apart, and show whether a switch is on;
 - a swipe to the side moves the stone and not the page.
@@ -69,26 +68,6 @@ def test_start_play_and_end_fit_the_window(browser, server, size):
         if size in PHONES:
             assert page.evaluate("scrollY") == 0
             pages.check_in_window(page, "#status", "#board", "#rematch", "#to-review", "#end")
-
-
-@pytest.mark.parametrize("size", [(1024, 768), (1280, 720), (1280, 800), (1920, 1080), (2560, 1440)], ids=str)
-def test_column_scores_are_in_the_window_and_no_button_moves(browser, server, size):
-    viewport = {"viewport": dict(zip(("width", "height"), size, strict=True))}
-    with pages.open_page(browser, server, more=MORE, **viewport) as page:
-        place = page.locator("#sight-button").bounding_box()
-        assert page.locator("#replay").evaluate("button => getComputedStyle(button).visibility") == "hidden"
-        page.route("**/move", lambda route: route.fulfill(json={"move": 0}))
-        pages.column(page, 4).click()
-        pages.wait_for_stones(page, 2)
-        assert page.locator("#replay").evaluate("button => getComputedStyle(button).visibility") == "visible"
-        assert page.locator("#sight-button").bounding_box() == place
-        before = [page.locator(f"#{name}").bounding_box() for name in ("hint", "take-back", "resign", "new")]
-        pages.column(page, 4).click()
-        pages.wait_for_stones(page, 4)
-        assert [page.locator(f"#{name}").bounding_box() for name in ("hint", "take-back", "resign", "new")] == before
-        page.click("#tab-analysis")
-        page.wait_for_selector("#solver-strip[data-state=shown]")
-        pages.check_in_window(page, "#board", "#solver-strip")
 
 
 SHIFTS = """

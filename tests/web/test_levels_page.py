@@ -90,9 +90,9 @@ def test_the_rule_in_javascript_is_pythons(page):
     script = """async ([games, policies]) => {
       const { LEVELS, cards, probabilities } = await import("./levels.js");
       const { replay } = await import("./rules.js");
-      const found = Object.entries(LEVELS).map(([name, level]) =>
+      const shares = Object.entries(LEVELS).map(([name, level]) =>
         [name, games.map((moves, index) => probabilities(level, policies[index], replay(moves)))]);
-      return { levels: LEVELS, cards, found: Object.fromEntries(found) };
+      return { levels: LEVELS, cards, shares: Object.fromEntries(shares) };
     }"""
     answer = page.evaluate(script, [games, policy.tolist()])
     assert list(answer["levels"]) == list(LEVELS)
@@ -105,5 +105,5 @@ def test_the_rule_in_javascript_is_pythons(page):
         pythons = (level.temperature, level.blindness, level.trap_blindness, level.block_straight, level.block_diagonal)
         assert tuple(numbers.values()) == pythons
         expected = levels.probabilities(level, policy, current, mask)
-        np.testing.assert_allclose(answer["found"][name], expected, atol=1e-6)
+        np.testing.assert_allclose(answer["shares"][name], expected, atol=1e-6)
     assert levels.has_trap(current, mask).mean() == pytest.approx(0.5, abs=0.4), "boards of both kinds"

@@ -12,7 +12,6 @@ import pytest
 from tests import pages
 
 MORE = False
-RED_WINS = "4142434"
 
 
 def hash_is(page, expected: str) -> None:

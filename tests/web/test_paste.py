@@ -5,12 +5,8 @@
 - nothing changes before Enter or "Load".
 """
 
-import random
-
 import pytest
-from helpers import game_at_random
 
-from distill.game import rules
 from tests import pages
 
 READ = """async (texts) => {
@@ -81,50 +77,9 @@ def read(browser, server):
         yield lambda texts: page.evaluate(READ, texts)
 
 
-def games(number: int, seed: int) -> list[str]:
-    """Random games, each cut short at random or finished."""
-    dice = random.Random(seed)
-    return [game_at_random(dice.getrandbits(32), dice.randint(1, 42)) for _ in range(number)]
-
-
 def test_every_usual_notation_is_read_and_the_first_thing_that_cannot_be_read_is_named(read):
     cases = KNOWN | UNREADABLE
     assert dict(zip(cases, read(list(cases)), strict=True)) == cases
-
-
-def test_any_game_is_read_in_any_notation(read):
-    dice = random.Random(4)
-    for moves, found in zip(played := games(60, seed=1), read([spaced(dice, game) for game in played]), strict=True):
-        assert found == {"moves": moves}
-    numbered = [
-        " ".join(f"{k // 2 + 1}. {' '.join(game[k : k + 2])}" for k in range(0, len(game), 2)) for game in played
-    ]
-    letters = [game.translate(str.maketrans("1234567", "abcdefg")) for game in played]
-    for texts in (numbered, letters, [text.upper() for text in letters]):
-        assert read(texts) == [{"moves": moves} for moves in played]
-    from_zero = [game.translate(str.maketrans("1234567", "0123456")) for game in played if "1" in game]
-    assert read(from_zero) == [{"zeroBased": moves} for moves in played if "1" in moves]
-
-
-def spaced(dice: random.Random, moves: str) -> str:
-    return "".join(move + dice.choice(["", " ", ", ", "-", "; ", "\n"]) for move in moves)
-
-
-def cells(position: rules.Position) -> list[int]:
-    """Kaggle's board: 42 cells from the top row, 1 the first player."""
-    first = position.opponent if position.ply % 2 else position.current
-    bits = [7 * column + row for row in range(5, -1, -1) for column in range(7)]
-    return [0 if not position.mask >> bit & 1 else 1 if first >> bit & 1 else 2 for bit in bits]
-
-
-def test_any_board_of_kaggle_is_read_finished_games_too(read):
-    positions = [rules.from_moves(game) for game in games(80, seed=2)]
-    assert sum(map(rules.is_won, positions)) > 10
-    found = read([str(cells(position)) for position in positions])
-    assert [rules.from_moves(one["moves"]) for one in found] == positions
-    impossible = cells(rules.from_moves("1213141"))  # a win; the other side has gone on
-    impossible[35 + 6] = 2
-    assert read([str(impossible)]) == ["No game leads to this board."]
 
 
 def enter(page, text: str) -> None:

@@ -35,7 +35,7 @@ def test_its_outputs_are_those_of_keras(browser, tmp_path, arch):
         page.goto(f"{address}rules.js")
         answers, again = page.evaluate(OUTPUTS, boards.reshape(len(boards), -1).tolist())
     expected = saved.predict_with(core)(boards)
-    found = {output: np.array([answer[output] for answer in answers]) for output in expected}
-    assert conversion.largest_difference(expected, found) <= conversion.TOLERANCE
+    outputs = {output: np.array([answer[output] for answer in answers]) for output in expected}
+    assert conversion.largest_difference(expected, outputs) <= conversion.TOLERANCE
     assert (boards[:, 0] != 0).any()
     assert again == answers

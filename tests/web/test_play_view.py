@@ -2,9 +2,8 @@
 
 - opponent and colour are chosen; a won, lost, drawn and resigned game ends with its title and a score, counted once;
 - a result has one line of story, which opens the review at that move, and leads to an easier or a stronger level;
-- hint, take back, resignation, new game and the browser's Back do what they say, and leave nothing "thinking";
-- without the players or one of its files the page says so;
-- keys, sound and dragging work, and another tab's opponent stays in that tab.
+- hint, take back and resignation do what they say, and leave nothing "thinking";
+- without the players or one of its files the page says so.
 """
 
 import re
@@ -14,7 +13,6 @@ import pytest
 from tests import pages
 
 MORE = False
-RED_WINS = "4142434"
 DRAW = "656173566152215676422337377473141445425321"
 
 
@@ -50,19 +48,6 @@ def test_an_opponent_and_a_colour_are_chosen_and_an_engine_that_is_first_waits_f
     page.get_by_role("button", name="Start game").click()
     pages.status_says(page, "Beginner played column", "Your turn (Yellow)")
     assert page.inner_text("#seats").split("\n") == ["Red", "Beginner · Elo 462", "Yellow", "You"]
-
-
-def test_chance_draws_the_colours(page):
-    page.get_by_role("radio", name="Random").check()
-    sides = set()
-    for _ in range(40):
-        pages.status_says(page, "Start the game to draw the colours")
-        page.get_by_role("button", name="Start game").click()
-        sides.add(page.inner_text("#seats").split("\n")[1])
-        page.get_by_role("button", name="New game").click()
-        if len(sides) == 2:
-            return
-    pytest.fail(f"40 times {sides}")
 
 
 def test_a_won_game_ends_with_the_score_a_rematch_and_a_review(page):
@@ -160,26 +145,6 @@ def test_a_hint_marks_a_best_column(page, server):
     assert page.locator(".columns .hinted").count() == 0
 
 
-def test_a_new_game_can_be_undone_by_button_and_by_back(page):
-    reply_with(page, 1, 2)
-    press(page, "44")
-    pages.wait_for_turn(page)
-    page.get_by_role("button", name="New game").click()
-    oppose(page, "Perfect")
-    page.get_by_role("button", name="Back to the last game").click()
-    pages.wait_for(page, "location.hash === '#4142'")
-    pages.wait_for_stones(page, 4)
-    assert "Casual" in page.inner_text("#seats")
-    pages.status_says(page, "Your turn (Red)")
-    page.get_by_role("button", name="New game").click()
-    assert pages.stones(page) == 0
-    page.go_back()
-    pages.wait_for_stones(page, 4)
-    pages.visit(page)
-    pages.wait_for_stones(page, 4)
-    assert "Casual" in page.inner_text("#seats")
-
-
 @pytest.mark.parametrize("what", ["Take back", "New game", "p"])
 def test_a_move_that_is_no_longer_wanted_leaves_nothing_thinking(page, what):
     page.route("**/move", lambda route: None)  # an engine that never answers
@@ -195,37 +160,6 @@ def test_a_move_that_is_no_longer_wanted_leaves_nothing_thinking(page, what):
         page.get_by_role("button", name=what).click()
         pages.status_says(page, "Your turn (Red)" if what == "Take back" else "You are Red against Casual")
     assert page.get_attribute("#board", "data-state") == "open"
-
-
-def test_p_is_without_effect_in_the_persons_turn(page):
-    reply_with(page, 1, 2)
-    press(page, "4")
-    pages.wait_for_turn(page)
-    page.keyboard.press("p")
-    press(page, "4")
-    pages.wait_for_stones(page, 4)
-
-
-def test_digits_play_while_a_choice_of_players_has_the_focus(browser, server):
-    with pages.open_page(browser, server) as page:
-        page.select_option("#player-1", "person")
-        page.focus("#player-1")
-        page.keyboard.press("4")
-        assert pages.moves_of(page) == "4"
-    with pages.open_page(browser, server, more=False) as page:
-        oppose(page, "A friend")
-        page.keyboard.press("4")
-        assert pages.moves_of(page) == "4"
-
-
-def test_another_tabs_opponent_stays_in_that_tab(page, server):
-    oppose(page, "Beginner")
-    other = page.context.new_page()
-    pages.visit(other, server)
-    oppose(other, "Perfect")
-    pages.visit(page)
-    assert page.get_by_role("radio", name=re.compile("^Beginner")).is_checked()
-    other.close()
 
 
 def test_without_the_list_of_players_two_people_play_and_the_page_says_so(browser, server):
@@ -250,45 +184,3 @@ def test_without_one_of_its_files_the_page_says_so(browser, server, file):
     page.get_by_role("alert").wait_for()
     assert "could not be loaded" in page.inner_text("main")
     context.close()
-
-
-COUNTS_SOUNDS = """
-  window.sounds = 0;
-  const start = OscillatorNode.prototype.start;
-  OscillatorNode.prototype.start = function (...when) { window.sounds += 1; return start.apply(this, when); };
-"""
-
-
-def test_the_sound_is_off_can_be_turned_on_and_stays_so(browser, server):
-    with pages.open_page(browser, server, more=False) as page:
-        page.context.add_init_script(COUNTS_SOUNDS)
-        pages.visit(page)
-        oppose(page, "A friend")
-        press(page, RED_WINS[0])
-        assert page.evaluate("sounds") == 0
-        page.get_by_role("checkbox", name="Sound").check()
-        press(page, RED_WINS[1])
-        assert page.evaluate("sounds") == 1
-        pages.visit(page)
-        press(page, RED_WINS[2:6])
-        assert page.evaluate("sounds") == 4
-        press(page, RED_WINS[6])
-        assert page.evaluate("sounds") > 5
-
-
-def test_a_stone_can_be_dragged_and_dropped(page):
-    oppose(page, "A friend")
-    first, last = pages.column(page, 1).bounding_box(), pages.column(page, 6).bounding_box()
-    middle = first["y"] + 100
-    page.mouse.move(first["x"] + 9, middle)
-    page.mouse.down()
-    page.mouse.move(last["x"] + 20, middle, steps=5)
-    page.mouse.up()
-    assert pages.moves_of(page) == "6"
-    page.mouse.down()
-    page.mouse.move(last["x"] + 20, first["y"] + first["height"] + 60, steps=5)
-    page.mouse.move(last["x"] - 120, first["y"] + first["height"] + 60, steps=5)
-    page.mouse.up()
-    assert pages.moves_of(page) == "6"
-    pages.column(page, 2).click()
-    assert pages.moves_of(page) == "62"

@@ -20,14 +20,14 @@ SEARCH = """async ([boards, simulations, answers]) => {
     const [value, ...logits] = answers[board.join("")];
     return { logits, value };
   };
-  const found = [];
+  const results = [];
   for (const cells of boards) {
     const owners = cells.map((cell) => (cell === 0 ? -1 : cell === 1 ? 0 : 1)); // side 0 is to move
     const heights = [0, 1, 2, 3, 4, 5, 6].map((column) => cells.filter((cell, at) => cell && at % 7 === column).length);
     const ply = heights.reduce((sum, height) => sum + height);
-    found.push(await search({ cells: owners, heights, ply, side: 0 }, simulations, evaluate));
+    results.push(await search({ cells: owners, heights, ply, side: 0 }, simulations, evaluate));
   }
-  return found;
+  return results;
 }"""
 
 
@@ -51,11 +51,11 @@ class Recorded:
         keys = ["".join(map(str, board)) for board in boards.reshape(len(boards), -1).tolist()]
         new = [index for index, key in enumerate(keys) if key not in self.answers]
         if new:
-            found = self.predict(boards[new])
-            rows = np.column_stack([found["value"], found["logits"]]).tolist()
+            results = self.predict(boards[new])
+            rows = np.column_stack([results["value"], results["logits"]]).tolist()
             self.answers.update(zip((keys[index] for index in new), rows, strict=True))
-        given = np.array([self.answers[key] for key in keys], np.float32)
-        return given[:, 1:], given[:, 0]
+        rows = np.array([self.answers[key] for key in keys], np.float32)
+        return rows[:, 1:], rows[:, 0]
 
 
 @pytest.mark.parametrize(("number", "simulations"), [(150, 50), (20, 200)])
@@ -67,10 +67,10 @@ def test_it_makes_the_visits_that_python_makes(page, number, simulations):
     settings = puct.quiet(puct.PuctSettings(simulations=simulations))
     expected = puct.play_games(current, mask, settings, network, seeds=[0] * number, steps=1)
     boards = encoding.boards(current, mask).reshape(number, -1).tolist()
-    found = page.evaluate(SEARCH, [boards, simulations, network.answers])
-    assert [search["visits"] for search in found] == expected.visits[:, 0].tolist()
-    assert [search["move"] for search in found] == expected.label[:, 0].tolist()
-    assert [search["value"] for search in found] == pytest.approx(expected.value[:, 0].tolist(), abs=1e-12)
+    results = page.evaluate(SEARCH, [boards, simulations, network.answers])
+    assert [search["visits"] for search in results] == expected.visits[:, 0].tolist()
+    assert [search["move"] for search in results] == expected.label[:, 0].tolist()
+    assert [search["value"] for search in results] == pytest.approx(expected.value[:, 0].tolist(), abs=1e-12)
     if number == 150:
         assert {-1.0, 1.0} <= set(expected.value[:, 0].tolist())
         assert graded.ply[chosen].max() > 30
@@ -86,8 +86,8 @@ SCRIPTED = """async ([moves, simulations, abortedAfter]) => {
     signal.aborted = asked === abortedAfter;
     return { logits: [0, 0, 0, 0, 0, 0, 0], value: 0 };
   };
-  const found = await search(replay(moves), simulations, evaluate, signal).catch((error) => error.message);
-  return [found, asked];
+  const results = await search(replay(moves), simulations, evaluate, signal).catch((error) => error.message);
+  return [results, asked];
 }"""
 
 
@@ -96,9 +96,9 @@ def test_the_rules_settle_what_they_can(page):
     assert (won, asked) == ({"move": 3, "visits": [0, 0, 0, 20, 0, 0, 0], "value": 1}, 1)
     lost, asked = page.evaluate(SCRIPTED, ["33445", 20, 0])  # four at either end
     assert (lost["value"], asked) == (-1, 1)
-    found, _ = page.evaluate(SCRIPTED, ["444444333333", 60, 0])
-    assert found["visits"][2] == found["visits"][3] == 0
-    assert sum(found["visits"]) == 60
+    results, _ = page.evaluate(SCRIPTED, ["444444333333", 60, 0])
+    assert results["visits"][2] == results["visits"][3] == 0
+    assert sum(results["visits"]) == 60
 
 
 def test_an_aborted_search_ends_at_once(page):

@@ -1,7 +1,7 @@
 """The command `serve`, with a real server. Properties:
 
-- SIGTERM stops it within seconds, whatever is open: half-sent requests, queued and running searches, the solver's
-  process, of which no semaphores are left (`pages.listening`: Ctrl-C);
+- SIGTERM stops it within seconds, whatever is open: half-sent requests, a room, queued and running searches, the
+  solver's process, of which no semaphores are left (`pages.listening`: Ctrl-C);
 - several people review at once, and none of them is refused;
 - a taken port, a folder without networks and missing packages are told in one line;
 - the examples of docs/http-api.md work, and a page of another host may use the API where that was said;
@@ -82,11 +82,13 @@ def test_the_examples_of_the_documentation_work_and_it_stops_within_seconds_what
         address = urlsplit(host).hostname, urlsplit(host).port
         if solver.is_installed():
             assert status(address, "solver") == 200
-        clients = [stack.enter_context(socket.create_connection(address)) for _ in range(36)]
+        room = json.loads(pages.fetched(f"{host}api/v1/rooms", any="body"))["room"]
+        clients = [stack.enter_context(socket.create_connection(address)) for _ in range(37)]
         clients[0].sendall(b"POST /api/v1/move HTTP/1.1\r\nHost:")
         clients[1].sendall(request("random", length=1000))
         clients[2].sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")  # then kept open
-        for client in clients[4:]:
+        clients[3].sendall(f"GET /api/v1/rooms/{room} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())  # its stream
+        for client in clients[5:]:
             client.sendall(request("uct:1000000"))
         assert status(address, "random") == 200
         began = time.monotonic()
@@ -95,8 +97,7 @@ def test_the_examples_of_the_documentation_work_and_it_stops_within_seconds_what
         assert time.monotonic() - began < STOPS_WITHIN
         said = server.stderr.read()  # to its end, which comes after that of the resource tracker
         assert "stopped by SIGTERM" in said
-        assert "Traceback" not in said
-        assert "leaked" not in said
+        assert not re.search("Traceback|ERROR|leaked", said)
 
 
 def test_what_cannot_be_served_is_told_in_one_line(models, tmp_path, complaint, monkeypatch):
@@ -149,6 +150,5 @@ def test_it_prints_where_it_listens_and_answers_under_other_names_only_where_tha
         assert reply.headers.get("access-control-allow-origin") == {200: "https://app.example"}.get(expected)
     reply = TestClient(served[0], base_url=URL).get("/", headers={"Host": "evil.example"})
     assert "--allow-host evil.example" in reply.json()["error"]
-    for wrong in ("example.org", "https://example.org/page", "*"):
-        with pytest.raises(ValueError, match="scheme and host"):
-            serve.ServeConfig(allow_origin=(wrong,))
+    with pytest.raises(ValueError, match="scheme and host"):
+        serve.ServeConfig(allow_origin=("example.org",))

@@ -2,7 +2,6 @@
 
 - the page describes itself to other sites, with a picture of the size that it says;
 - a result is shared as a headline, a link, a picture and a GIF of the last eight moves, which other programs read;
-- a device with a share sheet gets link and picture; closing the sheet is no error;
 - a shared link replays its game once, and its position can be played;
 - the compact form shows a game, a position and the daily puzzle in another site's frame, which the server has to allow.
 """
@@ -94,53 +93,6 @@ def test_a_result_is_shared_as_link_picture_and_gif_of_the_last_eight_moves(brow
         frames = [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(gif)]
         assert [board_in(frame, 450) for frame in frames] == [board_after(game[:length]) for length in range(3, 12)]
         assert np.abs(frames[0][0, 0].astype(int) - PAPER).sum() < 6
-
-
-def test_the_gif_of_noise_is_that_noise(page):
-    """Every code size and a full dictionary: 256 colours in no order."""
-    script = """async (seed) => {
-      const { encode } = await import("./gif.js");
-      let state = seed;
-      const random = () => (state = (state * 1103515245 + 12345) % 2147483648) / 2147483648;
-      const picture = () => {
-        const data = new Uint8ClampedArray(4 * 90 * 90);
-        for (let place = 0; place < data.length; place += 4) {
-          const shade = Math.floor(256 * random() ** 2);
-          data.set([shade, 255 - shade, shade, 255], place);
-        }
-        return { width: 90, height: 90, data };
-      };
-      const pictures = [picture(), picture()];
-      return [[...encode(pictures, [10, 10])], pictures.map(({ data }) => [...data])];
-    }"""
-    data, pixels = page.evaluate(script, 7)
-    frames = [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(Image.open(io.BytesIO(bytes(data))))]
-    for frame, expected in zip(frames, pixels, strict=True):
-        assert (frame == np.array(expected).reshape(90, 90, 4)[:, :, :3]).all()
-
-
-def test_a_share_sheet_gets_link_and_picture_and_may_be_closed(browser, server):
-    with pages.open_page(browser, server, more=False, **pages.phone(390, 844)) as page:
-        page.context.add_init_script(
-            """window.shared = [];
-            navigator.canShare = () => true;
-            navigator.share = async (what) => {
-              window.shared.push({ ...what, files: what.files?.map(({ name, type }) => [name, type]) });
-              if (window.shared.length > 1) throw new DOMException("closed", "AbortError");
-            };"""
-        )
-        pages.visit(page)
-        win_against_club(page)
-        page.locator("#end").get_by_role("button", name="Share").click()
-        for number in (1, 2):
-            page.get_by_role("button", name="Send…").click()
-            pages.wait_for(page, "number => window.shared.length === number", number)
-        assert page.inner_text("#sharing-note") == ""
-        assert page.evaluate("shared[0]") == {
-            "url": f"{server}#4142434",
-            "text": "I beat Casual in 4 moves: your turn",
-            "files": [["connect4-4142434.png", "image/png"]],
-        }
 
 
 def test_a_shared_link_replays_its_game_and_its_position_can_be_played(browser, server):

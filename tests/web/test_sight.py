@@ -3,7 +3,6 @@
 - the stones above the columns are the network's policy, the bar its value in words; a puzzle is not given away;
 - on every phone it opens in a game and closes again;
 - a search checks it in steps, stones and bar move, and the exact answer comes last; another position ends it;
-- the review draws the line that would have won on the board, numbered;
 - `#idea` is a tour: right at a glance; wrong, and the search finds it; right against intuition.
 """
 
@@ -49,20 +48,6 @@ def test_stones_are_the_policy_and_the_bar_is_the_value_in_words(page, server):
     page.keyboard.press("w")
     assert page.is_hidden("#sight")
     assert page.locator("#board.has-sight").count() == 0
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (0.05, "About even"),
-        (0.4, "Yellow wins about 7 in 10"),
-        (-0.4, "Red wins about 7 in 10"),
-        (0.97, "Yellow wins almost surely"),
-    ],
-)
-def test_odds_in_words(page, value, words):
-    script = "async (value) => (await import('./sight.js')).oddsInWords(value, 'yellow')"
-    assert page.evaluate(script, value) == words
 
 
 def test_a_search_checks_it_in_steps_until_the_exact_answer(page, server):
@@ -112,19 +97,6 @@ def test_a_puzzle_is_not_given_away(page):
     assert page.is_hidden("#sight")
     assert page.is_hidden("#sight-button")
     assert page.locator("#board.has-sight").count() == 0
-
-
-def test_the_review_draws_the_winning_line_on_the_board(page):
-    page.evaluate("location.hash = '4455'")
-    pages.wait_for_stones(page, 4)
-    page.click("#analysis-go")
-    page.locator("#analysis-errors button").first.click()
-    page.locator("#analysis-line button").first.wait_for()
-    numbers = page.locator(".ghost-line text").all_text_contents()
-    assert numbers == [str(index + 1) for index in range(len(numbers))]
-    assert len(numbers) >= 3
-    page.locator("#analysis-line button").first.click()
-    assert page.locator(".ghost-line text").count() == 0, "the stones themselves are on the board"
 
 
 @pytest.mark.parametrize("place", range(3))

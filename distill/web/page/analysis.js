@@ -317,10 +317,10 @@ export class Analysis {
     this.#failure = "";
     this.show();
     try {
-      const found = await opinions.askGame(player, moves, running.signal);
+      const answers = await opinions.askGame(player, moves, running.signal);
       if (this.#running !== running) return;
-      const given = isExact ? marks(found.map(({ scores }) => scores), moves) : estimatedMarks(found, moves);
-      this.#result = { moves, opinions: found, marks: given, accuracy: accuracy(given) };
+      const marked = isExact ? marks(answers.map(({ scores }) => scores), moves) : estimatedMarks(answers, moves);
+      this.#result = { moves, opinions: answers, marks: marked, accuracy: accuracy(marked) };
     } catch (error) {
       if (this.#running !== running) return;
       this.#failure = error.message;

@@ -8,10 +8,10 @@ const api = await fetched("openapi.json", "paths").catch(({ message }) => {
 });
 
 const make = (tag, text = "", ...children) => {
-  const made = document.createElement(tag);
-  if (text) made.textContent = text;
-  made.append(...children);
-  return made;
+  const element = document.createElement(tag);
+  if (text) element.textContent = text;
+  element.append(...children);
+  return element;
 };
 const named = (schema) => schema.$ref?.split("/").at(-1);
 

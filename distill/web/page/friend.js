@@ -223,8 +223,8 @@ export class Friend {
   #text() {
     const colour = capital(this.#game.colour(this.#side));
     if (this.#room) {
-      const there = this.#clients > 1 ? "Your friend is here." : "Your friend is not here. The link leads to this game, for one day after the last move.";
-      return `You are ${colour}. ${there}`;
+      const presence = this.#clients > 1 ? "Your friend is here." : "Your friend is not here. The link leads to this game, for one day after the last move.";
+      return `You are ${colour}. ${presence}`;
     }
     const { moves, position } = this.#game;
     if (position.isOver) return `You are ${colour}.`;

@@ -264,9 +264,9 @@ async function tellStory() {
   const winner = game.result.winner;
   if (side === undefined || resigned !== null || !analysis.canGrade) return;
   const opponent = players.title(game.players[1 - side]);
-  const found = await analysis.grade(moves).catch(() => null);
-  if (!found || game.moves !== moves) return;
-  story = { moves, ...storyOf(moves, found, side, winner, opponent) };
+  const answers = await analysis.grade(moves).catch(() => null);
+  if (!answers || game.moves !== moves) return;
+  story = { moves, ...storyOf(moves, answers, side, winner, opponent) };
   show();
 }
 

@@ -70,19 +70,19 @@ export async function opinions(player, moves, signal) {
   const places = Array.from({ length: moves.length + 1 }, (_, ply) => moves.slice(0, ply));
   if (replay(moves).isOver) places.pop();
   while (inference.length < WORKERS) inference.push(startInference());
-  const found = [];
+  const answers = [];
   let next = 0;
   await Promise.all(inference.map(async (worker) => {
     while (next < places.length) {
       const ply = next++;
-      found[ply] = await opinion(player, places[ply], signal, worker).catch((error) => {
+      answers[ply] = await opinion(player, places[ply], signal, worker).catch((error) => {
         if (inference.includes(worker)) throw error;
         worker = inference[0]; // instead of one that cannot start
         return opinion(player, places[ply], signal, worker);
       });
     }
   }));
-  return found;
+  return answers;
 }
 
 /**
