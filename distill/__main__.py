@@ -29,7 +29,7 @@ def commands() -> dict[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     name, *words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-    return boundary.guarded(partial(_run, name, words), f"distill {name}", words, ends_process=arguments is None)
+    return boundary.guarded(partial(_run, name, words), f"distill {name}", words)
 
 
 def start(command: str) -> NoReturn:

@@ -19,8 +19,9 @@ if __name__ == "__main__":
     start("arena")
 
 import dataclasses
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -76,29 +77,25 @@ PRESETS: cli.Presets = {
 
 def run(config: ArenaConfig) -> str:
     """Play, print the tables, record the result in `--out`; the last line names the best player."""
-    if config.out is None:
-        return _play(config)[0]
-    settings = as_json(config)
-    with run_folder.opened(config.out, "arena", settings, settings=settings, files=(), restart=True) as folder:
-        last, result = _play(config)
-        folder.begin()
-        folder.finish(result)
-    return f"{last} · {config.out}"
-
-
-def _play(config: ArenaConfig) -> tuple[str, dict[str, Any]]:
-    """Play and print the tables; returns a line on the best player, and what the record holds."""
-    players = [names.make(name, config.workers) for name in config.players]
-    standings, figures, tables = match.meet(players, config.openings(), config.seed)
-    games, distinct = figures["games"], figures["distinct_games"]
-    origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
-    print(f"{tables}\n{games} games, {distinct} of them distinct, from {origin}")
-    # Deterministic players repeat games; an interval that counts each of them would look better than it is.
-    if 10 * distinct < 9 * games:
-        print("many games are the same, so the intervals, which assume independent games, are too narrow")
-    record = {"networks": names.evaluated(config.players), "standings": list(map(dataclasses.asdict, standings))}
+    settings, out = as_json(config), config.out
+    held = (
+        run_folder.opened(out, "arena", settings, settings=settings, files=(), restart=True) if out else nullcontext()
+    )
+    with held as folder:
+        players = [names.make(name, config.workers) for name in config.players]
+        standings, figures, tables = match.meet(players, config.openings(), config.seed)
+        games, distinct = figures["games"], figures["distinct_games"]
+        origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
+        print(f"{tables}\n{games} games, {distinct} of them distinct, from {origin}")
+        # Deterministic players repeat games; an interval that counts each of them would look better than it is.
+        if 10 * distinct < 9 * games:
+            print("many games are the same, so the intervals, which assume independent games, are too narrow")
+        if folder:
+            folder.begin()
+            rows = [dataclasses.asdict(standing) for standing in standings]
+            folder.finish({"networks": names.evaluated(config.players), "standings": rows} | figures)
     line = f"{standings[0].player} is first with {match.percent(standings[0].score)} of the points"
-    return line, record | figures
+    return line + (f" · {out}" if out else "")
 
 
 main = cli.Command("arena", ArenaConfig, run, PRESETS)

@@ -91,10 +91,8 @@ PRESETS: cli.Presets = {
 
 def _is_data(name: str) -> bool:
     """Whether a name is that of no player but of a folder of games."""
-    folder = Path(name)
-    if names.parse(name).player or not os.path.isdir(name) or finding.find(name) != folder:
-        return False
-    return any(folder.glob("shard-*.parquet")) or getattr(run_folder.read(folder), "kind", None) in reader.KINDS
+    is_path = not names.parse(name).player and os.path.isdir(name) and finding.find(name) == Path(name)
+    return is_path and getattr(run_folder.read(name), "kind", None) in reader.KINDS
 
 
 def run(config: EvaluateConfig) -> str:
@@ -102,7 +100,7 @@ def run(config: EvaluateConfig) -> str:
     metrics: dict[str, Any] = {}
     page, settings, out = ["# How good every move is"], as_json(config), config.out
     of_games = [Path(name) for name in config.players if _is_data(name)]
-    held = run_folder.opened(out, "evaluation", settings, settings=settings, files=FILES, restart=True, wait=True)
+    held = run_folder.opened(out, "evaluation", settings, settings=settings, files=FILES, restart=True)
     with held as record, Cluster(config.cluster, shards.versions_here) if config.cluster else nullcontext() as cluster:
         # What is wrong must show before hours of grading.
         reader.verify(map(reader.open_run, of_games))

@@ -1,14 +1,14 @@
-"""Write trained networks for other programs: SavedModel, LiteRT, ONNX, or a web page that plays by itself.
+"""Write a trained network for other programs: SavedModel, LiteRT, ONNX, or a web page that plays by itself.
 
     python -m distill.export models/cnn
     python -m distill.export models/cnn --formats savedmodel litert onnx litert-int8 onnx-int8
     python -m distill.export models/cnn --web site
     python -m distill.export pillar cnn-strong transformer-strong pillar-large --web site
 
-In: `.keras` files, folders of training runs (their best network), or names of networks (`networks/finding.py`). Out:
-`saved_model/` beside each, or in `--out`, with the model in `1/`, other formats beside it, examples, card and
+In: a `.keras` file, the folder of a training run (its best network), or the name of a network (`networks/finding.py`).
+Out: `saved_model/` beside it, or in `--out`, with the model in `1/`, other formats beside it, examples, card and
 checksums; each file is checked in a clean process (`exporters/publish.py`). With `--web` instead a static folder
-that any file host can serve, with all of the networks (`exporters/static_page.py`).
+that any file host can serve, with all of the networks that are named (`exporters/static_page.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from distill.networks import finding
 
 
 class ExportConfig(Settings):
-    """Write trained networks for other programs."""
+    """Write a trained network for other programs."""
 
     command_line: ClassVar[CommandLine] = CommandLine(
         words="models",
@@ -41,7 +41,7 @@ class ExportConfig(Settings):
         page="docs/networks.md",
     )
     models: tuple[NameOrPath, ...] = Field((), title="MODEL")
-    """the networks: .keras files, folders of training runs, or names of networks"""
+    """the network: a .keras file, the folder of a training run, or a name; for --web also several"""
     formats: tuple[str, ...] = Field(
         (SAVED_MODEL,),
         title="FORMAT",
@@ -63,49 +63,38 @@ class ExportConfig(Settings):
     def _check_places(self) -> Self:
         if not self.models:
             raise ValueError("needs a model: a .keras file or the folder of a training run")
-        if self.out is not None and (len(self.models) > 1 or self.web):
-            raise ValueError(f"--out {self.out} must be left out with {'--web' if self.web else 'several models'}")
+        if len(self.models) > 1 and not self.web:
+            raise ValueError("several models are for one page: --web FOLDER")
+        if self.out and self.web:
+            raise ValueError(f"--out {self.out} must be left out with --web")
         return self
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        """The formats beside the SavedModel, each once, in the order of FORMATS."""
-        return tuple(name for name in FORMATS if name in self.formats and name != SAVED_MODEL)
 
 
 PRESETS = {"smoke": cli.smoke(models=(str(cli.SMOKE_MODELS / "cnn"),))}
 
 
 def run(config: ExportConfig) -> str:
-    """Export each network; returns the lines that say where they are."""
+    """Export a network, or write a page; returns the lines that say where the result is."""
     files = [finding.network_file(model) for model in config.models]  # errors show before the backend takes its seconds
     if config.web:
         return _write_page(config.models, config.web)
-    if len({file.parent.resolve() for file in files}) < len(files):
-        raise UserError("two networks of one folder would be written to one place; export them one by one, with --out")
-    for model, network in zip(config.models, files, strict=True):
-        if config.out is None and _ships(model, network):
-            raise UserError(f"{model} ships with distill and is not overwritten; --out says where its export goes")
+    [model], [file] = config.models, files
+    if config.out is None and _ships(model, file):
+        raise UserError(f"{model} ships with distill and is not overwritten; --out says where its export goes")
     networks.start_backend(aloud=True)
     from distill.exporters import card, conversion, publish, quantized
     from distill.networks import saved
 
-    cores = [saved.load_core(file) for file in files]  # all of them, before anything is written
-    lines = []
-    for network, core in zip(files, cores, strict=True):
-        folder = config.out or network.parent
-        results = card.read_results(network.parent) if network.name == finding.BEST else card.results({})
-        with run_folder.locked(folder):
-            written = publish.publish(core, folder, results, network, config.others)
-        worst = max(checked.difference for checked in written.values() if not checked.losses)
-        lines.append(
-            f"{folder / finding.PUBLISHED}: {', '.join(written)}; largest difference from the network {worst:.1e} "
-            f"({conversion.MEASURE})"
-        )
-        lines += [
-            f"{name} loses {quantized.in_words(checked.losses)}" for name, checked in written.items() if checked.losses
-        ]
-    return "\n".join(lines)
+    core, folder = saved.load_core(file), config.out or file.parent
+    results = card.read_results(file.parent) if file.name == finding.BEST else card.results({})
+    with run_folder.locked(folder):
+        written = publish.publish(core, folder, results, file, config.formats)
+    worst = max(checked.difference for checked in written.values() if not checked.losses)
+    difference = f"largest difference from the network {worst:.1e} ({conversion.MEASURE})"
+    losses = [
+        f"{name} loses {quantized.in_words(checked.losses)}" for name, checked in written.items() if checked.losses
+    ]
+    return "\n".join([f"{folder / finding.PUBLISHED}: {', '.join(written)}; {difference}", *losses])
 
 
 def _write_page(models: Sequence[str], folder: Path) -> str:

@@ -17,9 +17,9 @@ if __name__ == "__main__":
     start("play")
 
 import secrets
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 
 from distill.common import cli
 from distill.common.settings import CommandLine, NameOrPath, Seed, Settings
@@ -44,17 +44,11 @@ class PlayConfig(Settings):
     seed: Seed | None = None
     """seed of the machine's random moves, to repeat a game; default: random"""
 
-    @field_validator("player")
-    @classmethod
-    def _check_player(cls, player: str) -> str:
-        names.check(player)
-        return player
-
-    @field_validator("moves")
-    @classmethod
-    def _check_moves(cls, moves: str) -> str:
-        rules.from_moves(moves)
-        return moves
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names.check(self.player)
+        rules.from_moves(self.moves)
+        return self
 
 
 PRESETS = {"smoke": cli.smoke(player=str(cli.SMOKE_MODELS / "cnn"))}

@@ -86,7 +86,7 @@ PRESETS: Presets = {
         eval_every=2,
         eval_games=8,
         final_games=20,
-        out=lambda config: cli.SMOKE_MODELS / _folder_name(Path(config.init).stem if config.init else _arch(config)),
+        out=cli.SMOKE_MODELS / "reinforce",
     ),
 }
 
@@ -94,8 +94,10 @@ PRESETS: Presets = {
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats its rivals."""
     networks.trust(config.arch.name)
-    arch = _arch(config)
-    out = config.out or Path("models") / _folder_name(arch)
+    arch = ARCH if config.arch.name == AUTO else config.arch.name
+    if config.init:
+        arch = finding.model_name(finding.network_file(config.init))
+    out = config.out or Path(f"models/{arch.replace(':', '-')}-reinforce")
     with identity.opened(config, out, KIND, FILES, ("out", "restart"), **{"arch.name": arch}) as folder:
         if folder.result is not None:
             return identity.finished_line(out, _result(out, folder.result))
@@ -125,21 +127,12 @@ def run(config: ReinforceConfig) -> str:
         return _result(out, metrics)
 
 
-def _arch(config: ReinforceConfig) -> str:
-    if config.init:
-        return finding.model_name(finding.network_file(config.init))
-    return ARCH if config.arch.name == AUTO else config.arch.name
-
-
-def _folder_name(network: str) -> str:
-    return f"{network.replace(':', '-')}-reinforce"
-
-
 def _result(out: Path, metrics: dict[str, Any]) -> str:
-    parts = []
-    for rival in RIVALS:
-        won = metrics[rival]["won"]
-        parts.append(f"{won['mean']:.1%} ({won['low']:.1%}–{won['high']:.1%}) of its games against {rival}")
+    won = {rival: metrics[rival]["won"] for rival in RIVALS}
+    parts = [
+        f"{share['mean']:.1%} ({share['low']:.1%}–{share['high']:.1%}) of its games against {rival}"
+        for rival, share in won.items()
+    ]
     return f"{out}: after {metrics['training_games']:,} games it wins {', '.join(parts)}"
 
 

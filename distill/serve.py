@@ -15,18 +15,15 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("serve")
 
-import errno
-import ipaddress
 import logging
-import re
 import socket
-from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field
+from pydantic import Field, IPvAnyAddress
 
-from distill.common import UserError, cli, cores, first_line, plugins, provenance, say
+from distill.common import UserError, cli, cores, first_line, provenance, say
 from distill.common.settings import CommandLine, Settings
 from distill.mcts import compiling
 from distill.networks import finding
@@ -38,24 +35,8 @@ GRACE = 1
 """Seconds that requests in progress have to finish when the server stops."""
 
 
-def _address(text: str) -> str:
-    with suppress(ValueError):
-        return str(ipaddress.ip_address(text) and text)
-    raise ValueError("must be an IP address, such as 127.0.0.1, 0.0.0.0 or ::1")
-
-
-def _matching(pattern: str, expected: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(f"must be {expected}")
-        return text
-
-    return AfterValidator(check)
-
-
-Host = Annotated[str, _matching("[^:/]*", "a name without scheme or port")]
-Origin = Annotated[str, _matching(r"https?://[^/\s]+", "scheme and host, such as https://example.org")]
-Player = Annotated[str, _matching(plugins.SPEC.pattern, "module:object")]
+Origin = Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]
+"""Scheme and host of a web site."""
 
 
 class ServeConfig(Settings):
@@ -69,25 +50,24 @@ class ServeConfig(Settings):
         examples=("--players my_player:choose", "--host 0.0.0.0 --port 80"),
         page="docs/website.md",
     )
-    models: Path | None = Field(None, description="folder of more networks, besides those that ship; default: models")
-    players: tuple[Player, ...] = Field((), title="MODULE:OBJECT", description="your own players")
-    host: Annotated[str, AfterValidator(_address)] = Field(
-        "127.0.0.1", title="ADDRESS", description="IP address to listen on; 0.0.0.0 or ::, all interfaces"
-    )
-    port: int = Field(8765, ge=0, le=65535, description="port to listen on; 0 takes a free one")
-    allow_host: tuple[Host, ...] = Field(
-        (), title="HOST", description="host names it answers to, besides localhost and IP addresses"
-    )
-    allow_origin: tuple[Origin, ...] = Field(
-        (), title="URL", description="web sites that may use the API, such as https://example.org"
-    )
-    allow_frame: tuple[Origin, ...] = Field(
-        (), title="URL", description="web sites that may show the page in a frame, such as https://example.org"
-    )
-    max_simulations: int = Field(
-        100_000, ge=1, le=1_000_000, description="largest number of simulations of one search (up to 1,000,000)"
-    )
-    workers: int = Field(cores(), ge=1, description="searches that run in parallel")
+    models: Path | None = None
+    """folder of more networks, besides those that ship; default: models"""
+    players: tuple[str, ...] = Field((), title="MODULE:OBJECT")
+    """your own players"""
+    host: IPvAnyAddress = Field(IPv4Address("127.0.0.1"), title="ADDRESS")
+    """IP address to listen on; 0.0.0.0 or ::, all interfaces"""
+    port: int = Field(8765, ge=0, le=65535)
+    """port to listen on; 0 takes a free one"""
+    allow_host: tuple[Annotated[str, Field(pattern="^[^:/]*$")], ...] = Field((), title="HOST")
+    """host names it answers to, besides localhost and IP addresses"""
+    allow_origin: tuple[Origin, ...] = Field((), title="URL")
+    """web sites that may use the API, such as https://example.org"""
+    allow_frame: tuple[Origin, ...] = Field((), title="URL")
+    """web sites that may show the page in a frame, such as https://example.org"""
+    max_simulations: int = Field(100_000, ge=1, le=1_000_000)
+    """largest number of simulations of one search (up to 1,000,000)"""
+    workers: int = Field(cores(), ge=1)
+    """searches that run in parallel"""
 
 
 PRESETS: cli.Presets = {"smoke": cli.smoke(models=cli.SMOKE_MODELS, port=0, max_simulations=1000)}
@@ -96,13 +76,9 @@ PRESETS: cli.Presets = {"smoke": cli.smoke(models=cli.SMOKE_MODELS, port=0, max_
 def run(config: ServeConfig) -> str:
     """Serve until interrupted."""
     try:
-        import uvicorn  # noqa: F401
-
         from distill.web.api import application
     except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("distill"):
-            raise
-        raise UserError(f"serve needs the web packages: {provenance.install_line('serve')}") from None
+        raise UserError(f"serve needs the web packages: {provenance.install_line('serve')}") from error
     from distill.web.opponents import Opponents
 
     if config.models and not finding.networks([config.models], (finding.EXPORTED,)):
@@ -116,11 +92,13 @@ def run(config: ServeConfig) -> str:
             say(notice)
         for search in ("uct", "puct"):
             compiling.prepare(search)  # now, so that no request waits for it
-        url = f"http://{f'[{config.host}]' if ':' in config.host else config.host}:{listener.getsockname()[1]}/"
+        host = f"[{config.host}]" if config.host.version == 6 else config.host
+        url = f"http://{host}:{listener.getsockname()[1]}/"
         say(f"play at {url} · API at {url}docs · Ctrl-C stops")
-        if not ipaddress.ip_address(config.host).is_loopback:
+        if not config.host.is_loopback:
             say("Anyone who can reach this machine can play. Other names for it need --allow-host NAME.")
-        _server(application(opponents, config.allow_host, config.allow_origin, config.allow_frame)).run([listener])
+        app = application(opponents, config.allow_host, config.allow_origin, config.allow_frame)
+        _server(app).run([listener])
     return "stopped"
 
 
@@ -139,16 +117,14 @@ def _server(app: Any) -> uvicorn.Server:
     )
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def _listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
+    family = socket.AF_INET6 if host.version == 6 else socket.AF_INET
     try:
         # Listen now, so that the printed address accepts connections; at :: to IPv4 as well.
-        listener = socket.create_server((host, port), family=family, dualstack_ipv6=host == "::")
+        listener = socket.create_server((str(host), port), family=family, dualstack_ipv6=str(host) == "::")
     except (OSError, ValueError) as error:  # ValueError: a machine without IPv6
-        wrong = f"--host {host}"
-        if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
-            wrong = f"--port {port}"
-        raise UserError(f"{wrong} cannot be used ({first_line(error)}); choose another") from error
+        problem = f"--host {host} --port {port} cannot be used ({first_line(error)}); choose another"
+        raise UserError(problem) from error
     # Accepted connections inherit it. Without it the second packet of a reply waits some 40 ms for the client's
     # acknowledgement of the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from distill import networks
-from distill.common import DataError, UserError, cli, plugins, run_folder, say
+from distill.common import DataError, UserError, cli, plugins, say
 from distill.common.settings import CommandLine, NameOrPath, Preset, Presets, Settings, smoke
 from distill.common.settings import build as build_config
 from distill.datasets import preparation, validation
-from distill.games import reader, schema
+from distill.games import schema
 from distill.networks import finding
 from distill.training import identity
 from distill.training.identity import BEST, LAST
@@ -49,7 +49,7 @@ PLACES = ("init", "out", "data", "prepared", "export", "restart", "log")
 
 PRESETS: Presets = {
     "published": Preset(
-        "the recipe of the UT Project: Adam, plateau schedule, cross-entropy on the vote",
+        "the recipe of the UT Project: Adam, plateau schedule, one-hot votes",
         {"target": "vote", "optimizer": "adam", "schedule": "plateau", "lr": 1e-3, "epochs": 60},
     ),
     "smoke": smoke(
@@ -84,8 +84,8 @@ class TrainConfig(Settings):
     """folder of prepared tables, created or updated when needed"""
     validation_fraction: float = Field(0.15, gt=0, lt=1)
     """share of the games used for validation (0–1)"""
-    exclude: tuple[NameOrPath, ...] = ("benchmark",)
-    """boards kept out of the tables, as for prepare"""
+    exclude: tuple[NameOrPath, ...] = Field(("benchmark",), title="BOARDS")
+    """boards kept out of the tables: benchmark, reference, or files and folders of boards"""
     out: Path | None = None
     """output folder of the run; default: models/<arch>"""
     export: bool = True
@@ -143,9 +143,8 @@ def train_network(
         plugins.source_hash(arch)  # raises UserError for a function that is defined in no file
         # An object without a name, such as a functools.partial, is refused with the settings.
         arch = f"{arch.__module__}:{getattr(arch, '__qualname__', arch)}"
-    if "data" in settings:
-        data = settings["data"]
-        settings["data"] = (data,) if isinstance(data, str | Path) else tuple(data)
+    if isinstance(data := settings.get("data"), str | Path):
+        settings["data"] = [data]
     config = build_config(TrainConfig, {"arch": arch, **settings})
     print(run(config, loss=loss, callbacks=callbacks))
     return _folder(config)
@@ -162,14 +161,7 @@ def run(
     `build` makes the network of an arch; `loss` and `callbacks` are those of `train_network`.
     """
     out = _folder(config)
-    reader.open_runs(config.data)  # games that are missing show before Keras is loaded
     networks.trust(config.arch.name)
-    networks.start_backend(aloud=True)
-    from distill.training import tensorboard
-
-    if config.log == "tensorboard":
-        tensorboard.writer()
-    core = _network(config, build)  # what the user gave is tried first, because preparing takes minutes
     fraction, exclude = config.validation_fraction, config.exclude
     prepared = preparation.prepare(config.data, config.prepared, validation_fraction=fraction, exclude=exclude)
     print(prepared.summary(config.data))
@@ -178,12 +170,51 @@ def run(
         also["loss source"] = plugins.source_hash(loss)
     with identity.opened(config, out, KIND, FILES, PLACES, **also) as folder:
         if folder.result is not None:
-            before = identity.finished_line(out, _result(out, folder.result))
-            lacks = config.export and not (out / finding.PUBLISHED).is_dir()
-            return before + (f"; there is no SavedModel, python -m distill.export {out} writes it" if lacks else "")
-        metrics = _train(config, core, folder, prepared, loss, callbacks)
+            return identity.finished_line(out, _result(out, folder.result))
+        networks.start_backend(aloud=True)  # only now, because it takes seconds
+        from distill.exporters import card, publish
+        from distill.networks import saved
+        from distill.training import accuracy, loop, losses, tensorboard
+
+        core = _network(config, build)
+        source, rows = validation.validation_rows(config.data, config.validation_fraction)
+        training, held_out = (
+            preparation.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION)
+        )
+        if not len(held_out):
+            raise DataError("no validation board that is not a training board too: generate more games")
+        if config.export:
+            publish.require_ours(out / finding.PUBLISHED)
+        if loss is not None:
+            loss = losses.checked(loss, core, training, config.learning)
+        if config.log == "tensorboard":
+            tensorboard.writer()
+        folder.begin()  # everything that the user gave has been checked
+        if config.log == "tensorboard":
+            callbacks = [*callbacks, tensorboard.TensorBoard(out)]
+        state = loop.train(core, training, held_out, config.learning, out, loss, callbacks)
+
+        say(f"measuring accuracy against the teacher: {len(rows):,} rows of {source}")
+        best = saved.load_core(out / BEST)
+        runs = prepared.result["inputs"]
+        metrics = {
+            "arch": config.arch.name,
+            "parameters": best.count_params(),
+            "training_boards": len(training),
+            "epochs": state.history[-1]["epoch"],
+            "steps": state.step,
+            "best_step": state.best_step,
+            "validation_loss": state.best_loss,
+            "validation_rows_from": source,
+            # Stored for the card, because games and tables may be gone at the next export.
+            "training_games": [{name: run[name] for name in ("games", "rows", "settings")} for run in runs],
+        } | accuracy.measure(saved.predict_with(best), rows, training)
+        if config.export:
+            publish.publish_if_possible(best, out, card.read_results(out, metrics))
+        else:
+            print(f"no SavedModel was written; python -m distill.export {out} writes it")
         folder.finish(metrics)
-        return _result(out, metrics)
+    return _result(out, metrics)
 
 
 def _network(config: TrainConfig, build: Callable[..., keras.Model]) -> keras.Model:
@@ -205,55 +236,6 @@ def _network(config: TrainConfig, build: Callable[..., keras.Model]) -> keras.Mo
     except ValueError as error:
         raise UserError(f"{config.init}: of another shape than --arch builds now") from error
     return core
-
-
-def _train(
-    config: TrainConfig,
-    core: keras.Model,
-    folder: run_folder.Run,
-    prepared: preparation.Prepared,
-    loss: Loss | None,
-    callbacks: Sequence[keras.callbacks.Callback],
-) -> dict[str, Any]:
-    """Train the network in the run's folder, evaluate and export it; returns the metrics."""
-    from distill.exporters import card, publish
-    from distill.networks import saved
-    from distill.training import accuracy, loop, losses, tensorboard
-
-    out = _folder(config)
-    source, rows = validation.validation_rows(config.data, config.validation_fraction)
-    training, held_out = (preparation.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION))
-    if not len(held_out):
-        raise DataError("no validation board that is not a training board too: generate more games")
-    if config.export:
-        publish.require_ours(out / finding.PUBLISHED)
-    if loss is not None:
-        loss = losses.checked(loss, core, training, config.learning)
-    folder.begin()  # everything that the user gave has been checked
-    if config.log == "tensorboard":
-        callbacks = [*callbacks, tensorboard.TensorBoard(out)]
-    state = loop.train(core, training, held_out, config.learning, out, loss, callbacks)
-
-    say(f"measuring accuracy against the teacher: {len(rows):,} rows of {source}")
-    best = saved.load_core(out / BEST)
-    runs = prepared.result["inputs"]
-    metrics = {
-        "arch": config.arch.name,
-        "parameters": best.count_params(),
-        "training_boards": len(training),
-        "epochs": state.history[-1]["epoch"],
-        "steps": state.step,
-        "best_step": state.best_step,
-        "validation_loss": state.best_loss,
-        "validation_rows_from": source,
-        # Stored for the card, because games and tables may be gone at the next export.
-        "training_games": [{name: run[name] for name in ("games", "rows", "settings")} for run in runs],
-    } | accuracy.measure(saved.predict_with(best), rows, training)
-    if config.export:
-        publish.publish_if_possible(best, out, card.read_results(out, metrics))
-    else:
-        print(f"no SavedModel was written; python -m distill.export {out} writes it")
-    return metrics
 
 
 def _folder(config: TrainConfig) -> Path:

@@ -95,21 +95,14 @@ def run(config: WalkConfig) -> str:
     who = {"player": name, "replies": config.replies, "identity": identity(name), "networks": networks}
     kind, files = f"walk against {config.replies} replies", () if best else LAYERS
     settings = as_json(config.replace(restart=False))
-    restart = config.restart or best  # a walk against best replies starts again when it is interrupted
-    with run_folder.opened(out, kind, who, settings=settings, files=files, restart=restart) as folder:
-        if before := folder.result:
-            if before["last_stones"] > config.most_stones:
-                problem = f"holds a walk up to {before['last_stones']} stones"
-                raise UserError(f"{out}: {problem}; name another --out, or add --restart")
-            if before["complete"] or before["last_stones"] == config.most_stones:
-                return f"finished before: {before['line']} · {out}"
-        if not best:  # its layers are written as they come
-            folder.begin()
+    with run_folder.opened(out, kind, who, settings=settings, files=files, restart=config.restart) as folder:
+        before = folder.result
+        if before and (best or before["complete"] or before["last_stones"] >= config.most_stones):
+            return f"finished before: {before['line']} · {out}"
+        folder.begin()
         walked, line = (_best if best else _all)(config, out, choose)
         of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())
         line = f"{name}{of} moving first, {line}"
-        if best:
-            folder.begin()
         folder.finish(walked | {"line": line})
     return f"{line} · {out}"
 

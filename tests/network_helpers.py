@@ -1,9 +1,7 @@
 """Networks and boards for the tests of networks."""
 
 import itertools
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,20 +71,6 @@ def check_here(change: Callable[[Any, str, Any], None] = setattr) -> None:
     change(conversion, "run_alone", outputs)
 
 
-def small_command(stage: str) -> list[str]:
-    """The words that start a command with small networks in a process of its own; its flags follow."""
-    # The backend starts before these helpers import Keras, as in the command.
-    program = f"""
-import sys
-from distill import networks, {stage}
-networks.start_backend()
-from tests.network_helpers import shrink
-shrink()
-raise SystemExit({stage}.main(sys.argv[1:]))
-"""
-    return [sys.executable, "-c", program]
-
-
 class Killed(BaseException):
     """Stands for the end of the process."""
 
@@ -105,18 +89,6 @@ def killed_at(module: Any, name: str, on_call: int) -> Iterator[None]:
         patch.setattr(module, name, called)
         with pytest.raises(Killed):
             yield
-
-
-def kill_once(file: Path, command: list[str], **more: Any) -> None:
-    """Start a process and kill it as soon as it has written a file."""
-    process = subprocess.Popen(command, **more)
-    deadline = time.monotonic() + 240
-    while not file.exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
 
 
 def boards_of(*drawings: str) -> np.ndarray:

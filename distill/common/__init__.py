@@ -2,7 +2,6 @@
 
 from distill.common.errors import DataError, Interrupted, OutputError, UserError, first_line, listed, shortened
 from distill.common.files import (
-    behind_links,
     canonical_json,
     file_hash,
     json_bytes,
@@ -14,7 +13,7 @@ from distill.common.machine import cores
 from distill.common.progress import Progress, say, say_once
 
 __all__ = [
-    "DataError", "Interrupted", "OutputError", "Progress", "UserError", "behind_links", "canonical_json", "cores",
+    "DataError", "Interrupted", "OutputError", "Progress", "UserError", "canonical_json", "cores",
     "file_hash", "first_line", "json_bytes", "listed", "read_object", "say", "say_once",
     "shortened", "write_atomically", "write_json",
 ]  # fmt: skip

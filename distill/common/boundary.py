@@ -27,34 +27,40 @@ NOBODY_READS = 141
 """Exit code after SIGPIPE, when the reader of the output has closed the pipe."""
 
 
-def guarded(command: Callable[[], int], name: str, words: Sequence[str], *, ends_process: bool = False) -> int:
+def guarded(command: Callable[[], int], name: str, words: Sequence[str]) -> int:
     """Call a command; returns its exit code.
 
     Args:
       name: package and command, such as "distill generate", the first words of an error.
       words: what follows on the command line.
-      ends_process: whether the process exits afterwards; then signals that come later do not disturb its end.
 
     An error that is none of the user, the disk or the memory is a bug, and is raised.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a path or word may hold bytes that are no text
+    stops: list[Interrupted] = []
+
+    def interrupt(number: int, _frame: Any) -> NoReturn:
+        stops.append(Interrupted(number))
+        raise stops[-1]
+
     handlers = {}
     # Python delivers signals to the main thread only; in another thread they are the caller's.
     if threading.current_thread() is threading.main_thread():
         heard = [n for n in SIGNALS if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN]  # not under nohup
-        handlers = {number: signal.signal(number, _interrupt) for number in heard}
+        handlers = {number: signal.signal(number, interrupt) for number in heard}
     try:
         require_address_space(ADDRESS_SPACE, "this command")
         code = command()
         print(end="", flush=True)  # what is wrong with the output shows here, not when Python exits
     except BaseException as error:
-        if stop := _interruption(error):
-            for number in handlers:  # cleaning up takes seconds: a second signal must not interrupt it
-                signal.signal(number, signal.SIG_IGN)
-            _tell(f"\n{_stopped(stop, name, words)}", stop)
-            code = stop.code
+        if stops:  # the clean-up or a library may have raised another error since
+            # Without --restart, which would delete what this run has finished.
+            again = [word for word in (*words, *stops[0].words) if word != "--restart"]
+            command_line = shlex.join(["python", "-m", name.replace(" ", "."), *again])
+            _tell(f"\nstopped by {stops[0]}; to continue: {command_line}", error)
+            code = stops[0].code
         elif isinstance(error, BrokenPipeError):
             code = NOBODY_READS
         elif line := _line(error):
@@ -64,34 +70,12 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str], *, ends
             raise
     finally:
         for number, handler in handlers.items():
-            if signal.getsignal(number) != signal.SIG_IGN or not ends_process:  # else ignored while Python exits
-                signal.signal(number, handler)
-    _discard_unread()
+            signal.signal(number, handler)
+    try:
+        print(end="", flush=True)
+    except OSError:  # drop what cannot be written, which Python would try to write once more when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return code
-
-
-def _interrupt(number: int, _frame: Any) -> NoReturn:
-    raise Interrupted(number)
-
-
-def _interruption(error: BaseException | None) -> Interrupted | None:
-    """The interruption that ended a command, also where its clean-up or a library has raised another error since."""
-    while error is not None:
-        if isinstance(error, Interrupted):
-            return error
-        if isinstance(error, KeyboardInterrupt):
-            return Interrupted(signal.SIGINT)
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def _stopped(stop: Interrupted, name: str, words: Sequence[str]) -> str:
-    """What stopped a command, and the command that resumes it or starts it again."""
-    resumes = stop.resumes or stop.words
-    # Without --restart, which would delete what this run has finished.
-    again = [word for word in (*words, *stop.words) if not (resumes and word == "--restart")]
-    command = shlex.join(["python", "-m", name.replace(" ", "."), *again])
-    return f"stopped by {stop}; to {'continue' if resumes else 'start again'}: {command}"
 
 
 def _line(error: BaseException) -> str | None:
@@ -110,12 +94,3 @@ def _tell(line: str, error: BaseException) -> None:
         if os.environ.get("DISTILL_DEBUG"):
             traceback.print_exception(error)
         print(line, file=sys.stderr, flush=True)
-
-
-def _discard_unread() -> None:
-    """Drop output that cannot be written, which Python would try to write once more when it exits."""
-    for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
-        try:
-            print(end="", file=stream, flush=True)
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

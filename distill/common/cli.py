@@ -9,7 +9,7 @@
 
 `common/settings.py` parses the words, and `common/boundary.py` turns errors and signals into lines and exit codes: 0
 success; 2 a wrong flag value; 1 data or environment; 130, 143 or 129 after Ctrl-C, SIGTERM or a closed terminal, with
-the command that resumes or starts again.
+the command that continues.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Command(Generic[Config]):
         """Parse, run and report; the default words are those of this process."""
         words = list(sys.argv[1:] if arguments is None else arguments)
         name = f"{self.package} {self.stage}"
-        return boundary.guarded(partial(self.call, words), name, words, ends_process=arguments is None)
+        return boundary.guarded(partial(self.call, words), name, words)
 
     def call(self, words: Sequence[str]) -> int:
         """The same inside a boundary; errors and signals are the caller's."""

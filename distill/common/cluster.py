@@ -56,13 +56,8 @@ class Cluster(Elsewhere):
             self._client = client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
         except (OSError, ValueError, TypeError, RuntimeError) as error:  # the last two: tls:// without certificates
             raise UserError(f"{self}: no scheduler answers there ({first_line(error)})") from error
-        try:
-            self._check(versions)
-        except BaseException:
-            self.shutdown()
-            raise
-        threads = self._client.nthreads()
-        self.number = sum(threads.values())
+        self._check(versions)
+        self.number = sum(self._client.nthreads().values())
         self._executor = self._client.get_executor(pure=False)
 
     def __str__(self) -> str:

@@ -29,14 +29,12 @@ class Interrupted(BaseException):
     """SIGINT, SIGTERM or SIGHUP arrived: the command cleans up and exits with `code`.
 
     Attributes:
-      resumes: whether the same command resumes what this one has begun.
-      words: flags that resume where it was, for the line that the command prints.
+      words: flags that continue where it was, for the line that the command prints.
     """
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.code = 128 + number
-        self.resumes = False
         self.words: list[str] = []
 
 

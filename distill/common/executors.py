@@ -21,7 +21,6 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
@@ -193,11 +192,8 @@ class Processes(Elsewhere):
 
     def _started(self) -> Any:
         if self._pool is None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # joblib's, which says that it will not use processes
-                from joblib.externals.loky import ProcessPoolExecutor
-            # With psutil installed, loky replaces a worker that has grown by 300 MB, and its tasks go on.
-            warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
+            from joblib.externals.loky import ProcessPoolExecutor
+
             self._pool = ProcessPoolExecutor(
                 max_workers=self.number, initializer=_begin, initargs=(os.getpid(),), env=ONE_THREAD
             )
@@ -227,11 +223,7 @@ def stop(pool: Any) -> None:
 def started(number: int) -> Workers:
     """Processes that have all been started. Raises WorkerError where the system does not allow as many."""
     workers = Processes(number)
-    try:
-        workers.submit(os.getpid).result()
-    except BrokenExecutor as error:
-        workers.stop()
-        raise WorkerError(f"{number} worker processes cannot be started ({first_line(error)})") from error
+    results(workers, os.getpid, [()])
     return workers
 
 

@@ -16,14 +16,9 @@ PARTIAL = ".partial"
 """Suffix of hidden files and folders that are not complete; a killed process leaves them behind."""
 
 
-def behind_links(path: Path) -> Path:
-    """The path with its symbolic links resolved, even if it does not exist, so that replacing it keeps the links."""
-    return Path(os.path.realpath(path))
-
-
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file by `content`; readers see the old file or the new one. A link stays a link."""
-    path = behind_links(path)
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     # A hidden file beside the target, on the same disk, then a rename: it appears whole or not at all.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
@@ -51,7 +46,7 @@ def swapped(place: Path, written: Callable[[Path], Collection[str]]) -> Iterator
       written: maps a folder to the names in it that the program wrote; empty unless the folder is complete. Everything
         else at `place` moves into the new folder. The caller holds a lock.
     """
-    place = behind_links(place)
+    place = place.resolve()
     new, old = (place.with_name(f".{place.name}.{which}{PARTIAL}") for which in ("new", "old"))
     _settle(place, old, written)
     shutil.rmtree(new, ignore_errors=True)  # left by a killed process

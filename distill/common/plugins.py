@@ -55,9 +55,7 @@ def load(spec: str, what: str) -> Any:
     Raises UserError in one line for what is not such a name, a module that is missing or fails, with the file and line
     where it failed, an object that is missing or not callable, and a file that changed after its import.
     """
-    loaded = _import(spec, what)
-    _source(spec, loaded, current=True)
-    return loaded
+    return Plugin.named(spec, what).load()
 
 
 def _import(spec: str, what: str) -> Any:

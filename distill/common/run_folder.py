@@ -28,9 +28,8 @@ import portalocker
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from distill.common import provenance
-from distill.common.errors import DataError, Interrupted, UserError, first_line, listed
-from distill.common.files import PARTIAL, behind_links, canonical_json, json_bytes
-from distill.common.progress import say
+from distill.common.errors import DataError, UserError, first_line, listed
+from distill.common.files import PARTIAL, canonical_json, json_bytes
 from distill.common.settings import by_path
 from distill.common.storage import Folder, Storage, storage_of
 
@@ -183,11 +182,7 @@ def opened(
     folder = run.storage.path if isinstance(run.storage, Folder) else None
     with locked(folder, wait=wait) if folder else nullcontext():
         run.check()
-        try:
-            yield run
-        except Interrupted as stop:
-            stop.resumes |= not run.starts
-            raise
+        yield run
         if folder:
             for path in folder.glob(f".*{PARTIAL}"):  # of files of the run, left by killed processes
                 if path.stem[1:].rpartition(".")[0] in {*files, RECORD}:
@@ -209,22 +204,16 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; a folder is needed here")
-    path = behind_links(folder) / LOCK  # the target of a link need not exist yet
+    path = folder.resolve() / LOCK  # the target of a link need not exist yet
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = portalocker.Lock(path, "a", timeout=0, fail_when_locked=True)
+    lock = portalocker.Lock(path, "a", timeout=1e9 if wait else 0, check_interval=0.1, fail_when_locked=not wait)
     try:
-        try:
-            lock.acquire()
-        except portalocker.AlreadyLocked:
-            if not wait:
-                raise
-            say(f"{folder}: another process is writing here; waiting for it")
-            lock.acquire(timeout=1e9, check_interval=0.1, fail_when_locked=False)
-    except portalocker.AlreadyLocked as error:
-        raise UserError(f"{folder}: another process is writing here; wait for it, or name another --out") from error
+        lock.acquire()
     except portalocker.LockException as error:
-        why = first_line(error)
-        raise UserError(f"{folder}: files cannot be locked on this file system ({why}); name another --out") from error
+        what = f"files cannot be locked on this file system ({first_line(error)});"
+        if isinstance(error, portalocker.AlreadyLocked):
+            what = "another process is writing here; wait for it, or"
+        raise UserError(f"{folder}: {what} name another --out") from error
     try:
         yield
     finally:

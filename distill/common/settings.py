@@ -36,15 +36,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 METAVARS = {int: "N", float: "X", Path: "FOLDER"}
@@ -171,14 +163,15 @@ def build(config_class: type[Config], *layers: Values) -> Config:
             start = path.removesuffix("name")  # the arguments of one network are not those of another
             values = {old: value for old, value in values.items() if not old.startswith(start)}
         values |= new
-    for path in values.keys() - fields.keys():
-        if path.rpartition(".")[0] not in fields or not _is_open(fields[path.rpartition(".")[0]]):
+    for path in values.keys() - fields.keys():  # only a network takes what its class does not declare
+        parent = getattr(fields.get(path.rpartition(".")[0]), "annotation", None)
+        if getattr(parent, "model_config", {}).get("extra") != "allow":
             raise ValueError(f"no setting {path}; --show-config prints all settings")
-    functions = {path: value for path, value in values.items() if callable(value)}
+    plain = {path: value for path, value in values.items() if not callable(value)}
     try:
-        config = config_class(**_nested({path: values[path] for path in values if path not in functions}))
-        computed = {path: function(config) for path, function in functions.items()}
-        return config_class(**_nested(values | computed)) if computed else config
+        config = config_class(**_nested(plain))
+        computed = {path: value(config) for path, value in values.items() if callable(value)}
+        return config_class(**_nested(plain | computed))
     except ValidationError as error:
         raise ValueError(_line(config_class, fields, error)) from error
 
@@ -195,11 +188,6 @@ def fields_of(config_class: Any, prefix: str = "") -> dict[str, FieldInfo]:
 
 def _is_object(field: FieldInfo) -> bool:
     return isinstance(field.annotation, type) and issubclass(field.annotation, Settings)
-
-
-def _is_open(field: FieldInfo) -> bool:
-    """Whether an object takes settings that its class does not declare, such as arguments of a network."""
-    return _is_object(field) and typing.cast(Any, field.annotation).model_config["extra"] == "allow"
 
 
 def _flat(fields: Values, flags: Sequence[str], values: Values) -> Iterator[tuple[str, Any]]:
@@ -224,10 +212,7 @@ def _nested(values: Values) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for path, value in values.items():
         *parents, name = path.split(".")
-        inner = nested
-        for parent in parents:
-            inner = inner.setdefault(parent, {})
-        inner[name] = value
+        reduce(lambda inner, parent: inner.setdefault(parent, {}), parents, nested)[name] = value
     return nested
 
 
@@ -262,6 +247,11 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {message} (--help lists the flags)", file=sys.stderr)
         raise SystemExit(2)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(text, width, break_on_hyphens=False)  # `pillar-plain` stays whole
 
 
 def parse(config_class: type[Config], words: Sequence[str], presets: Presets | None = None, prog: str = "") -> Config:
@@ -312,10 +302,7 @@ def _parser(config_class: type[Settings], fields: Mapping[str, FieldInfo], prese
     line, module = config_class.command_line, f"python -m {prog.replace(' ', '.')}"
     width = max(map(len, presets), default=0) + 2
     parts = {
-        "presets": [
-            textwrap.fill(f"{name:<{width}}{preset.description}", 76, subsequent_indent=" " * (width + 2))
-            for name, preset in presets.items()
-        ],
+        "presets": [f"{name:<{width}}{preset.description}" for name, preset in presets.items()],
         "examples": [f"{module} {words}" for words in line.examples],
         "documentation": [line.page],
     }
@@ -324,23 +311,16 @@ def _parser(config_class: type[Settings], fields: Mapping[str, FieldInfo], prese
         usage=f"{module} {fields[line.words].title} [flags]" if line.words else f"{module} [flags]",
         description=(config_class.__doc__ or "").split("\n")[0],
         epilog="\n\n".join("\n  ".join([f"{title}:", *listed]) for title, listed in parts.items() if listed),
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=HELP_COLUMN),
+        formatter_class=lambda prog: _Help(prog, max_help_position=HELP_COLUMN),
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
         add_help=False,
     )
     groups: dict[str, Any] = {}
     for path in filter(None, (line.words, *line.flags)):
-        title = "arguments" if path == line.words else path.rpartition(".")[0] or "flags"
+        title = "arguments" if path == line.words else path.partition(".")[0] if "." in path else "flags"
         groups[title] = groups.get(title) or parser.add_argument_group(title)
-        options = _options(fields[path], path == line.words)
-        if path != line.words:
-            options["dest"] = path  # two paths may have the same end
-        groups[title].add_argument(
-            path if path == line.words else flag_of(config_class, path),
-            **options,
-            help=_help(fields[path], default_of(config_class, path)).replace("%", "%%"),
-        )
+        _add(groups[title], config_class, fields[path], path)
     general = parser.add_argument_group("settings")
     if presets:
         general.add_argument("--preset", choices=sorted(presets), metavar="NAME", help="a set of values, listed below")
@@ -351,31 +331,32 @@ def _parser(config_class: type[Settings], fields: Mapping[str, FieldInfo], prese
     return parser
 
 
-def _options(field: FieldInfo, is_word: bool) -> dict[str, Any]:
-    """How the parser reads a setting."""
+def _add(group: Any, config_class: type[Settings], field: FieldInfo, path: str) -> None:
+    """Add a setting to a group of the parser, with its sentence, and its default where that says something."""
+    default, text, is_word = default_of(config_class, path), field.description, path == config_class.command_line.words
+    name, options = (path if is_word else flag_of(config_class, path)), dict[str, Any]()
     union = typing.get_origin(field.annotation) in (typing.Union, types.UnionType)
     kind: Any = typing.get_args(field.annotation)[0] if union else field.annotation
-    items = typing.get_args(kind)
-    if kind is bool:
-        return {"action": argparse.BooleanOptionalAction}
-    if typing.get_origin(kind) is typing.Literal:
-        return {"metavar": "{" + ",".join(map(str, items)) + "}"}
-    if typing.get_origin(kind) is not tuple:
-        return {"metavar": field.title or METAVARS.get(kind, "NAME")} | ({"nargs": "?"} if is_word else {})
-    many = "*" if items[-1] is Ellipsis else len(items)
-    return {"metavar": field.title or METAVARS.get(items[0], "NAME"), "nargs": many}
+    items, origin = typing.get_args(kind), typing.get_origin(kind)
+    if kind is bool:  # its flag turns it over
+        name, text = (f"--no-{name[2:]}", f"do not {text}") if default else (name, text)
+        options |= {"action": "store_const", "const": not default}
+    elif origin is typing.Literal:
+        options["metavar"] = "{" + ",".join(map(str, items)) + "}"
+    else:
+        options["metavar"] = field.title or METAVARS.get(items[0] if origin is tuple else kind, "NAME")
+        if is_word or origin is tuple:
+            options["nargs"] = "?" if origin is not tuple else "*" if items[-1] is Ellipsis else len(items)
+    shown = getattr(default, "name", None) if isinstance(default, Settings) else default
+    shown = " ".join(map(str, shown)) if isinstance(shown, tuple) else shown
+    if not (kind is bool or field.is_required() or shown in (None, "")):
+        text = f"{text} [{shown}]"
+    if not is_word:
+        options["dest"] = path  # two paths may have the same end, which is the name of the flag
+    group.add_argument(name, **options, help=(text or "").replace("%", "%%"))
 
 
 def default_of(config_class: type[Settings], path: str) -> Any:
     """The default of a setting: that of the object in which it lies, which may differ from that of its class."""
     first, *rest = path.split(".")
     return reduce(getattr, rest, config_class.model_fields[first].default)
-
-
-def _help(field: FieldInfo, default: Any) -> str:
-    """The sentence of a field, with its default where that says something."""
-    default = getattr(default, "name", None) if isinstance(default, Settings) else default
-    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
-    if isinstance(shown, bool):
-        shown = "on" if shown else "off"
-    return f"{field.description}" + ("" if field.is_required() or shown in (None, "") else f" [{shown}]")

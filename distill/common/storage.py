@@ -71,10 +71,7 @@ class Remote:
 
     def write(self, name: str, content: bytes) -> None:
         with self._system() as (system, root):
-            try:
-                system.pipe_file(f"{root}/{name}", content)
-            except FileNotFoundError as error:  # no bucket
-                raise DataError(f"{self.url}: {error}") from error
+            system.pipe_file(f"{root}/{name}", content)
 
     def delete(self, name: str) -> None:
         with self._system() as (system, root), contextlib.suppress(FileNotFoundError):

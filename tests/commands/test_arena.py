@@ -9,8 +9,6 @@
 * The command prints tables, counts distinct games and writes its report.
 """
 
-import sys
-
 import numpy as np
 import pytest
 from helpers import DRAWN
@@ -178,13 +176,3 @@ def test_repeated_games_are_owned_up_to(monkeypatch, capsys):
     assert "4 games, 1 of them distinct" in printed
     assert "many games are the same" in printed
     assert "of them distinct, from the empty board" in printed
-
-
-def test_what_would_stop_it_is_found_before_the_games(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(arena.match, "meet", None)
-    (tmp_path / "file").touch()
-    assert arena.main(["random", "punisher", "--games", "2", "--out", str(tmp_path / "file")]) == 1
-    assert "is a file; a folder is needed here" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "bitbully", None)
-    assert arena.main(["random", "solver", "--games", "2"]) == 1
-    assert "this needs the solver" in capsys.readouterr().err

@@ -9,10 +9,9 @@
 - the card shows boards on which the network is wrong;
 - the card starts with front matter as the Hugging Face Hub reads it; the cards that ship have the sizes of their files;
 - a `.keras` file that holds code is refused;
-- a missing model, or a missing extra, exits with 1 and one line.
+- a missing model exits with 1 and one line.
 """
 
-import importlib.util
 import json
 import re
 import shutil
@@ -22,23 +21,17 @@ import keras
 import numpy as np
 import pytest
 import yaml
-from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
+from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED, state
 from network_helpers import same, tiny_network
 
 from distill import export
-from distill.common import UserError, file_hash, files, provenance, read_object, run_folder
+from distill.common import UserError, file_hash, files, read_object, run_folder
 from distill.datasets import benchmark
 from distill.exporters import card, conversion, formats, publish
 from distill.exporters.conversion import Converted
 from distill.game import encoding, rules
 from distill.networks import finding, predict, saved
 from distill.networks.finding import FACTS
-
-
-@pytest.fixture(scope="module")
-def core():
-    """For what does not depend on the network."""
-    return tiny_network(value_head=True)
 
 
 @pytest.fixture(params=[*SHIPPED, "exported"])
@@ -131,39 +124,43 @@ def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
         assert capfd.readouterr().out == f"{move}\n"
 
 
-def trained(folder):
-    """The files that `train` and `evaluate` leave around a network."""
-    (folder / "evaluation").mkdir()
-    (folder / "best.keras").touch()
+@pytest.fixture
+def trained(tmp_path):
+    """A folder with the files that `train` and `evaluate` leave around a network."""
+    (tmp_path / "evaluation").mkdir()
+    (tmp_path / "best.keras").touch()
     share = {"mean": 0.5, "low": 0.4, "high": 0.6, "units": 5000}
     sets = {name: {"optimal": share, "outcome": {**share, "mean": 0.55}} for name in ("midgame", "heldout", "trap-set")}
-    grades = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): {"sets": sets}}}
-    grades["networks"] = {str(folder): {"network_sha256": file_hash(folder / "best.keras"), "precision": "float32"}}
+    grades = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(tmp_path): {"sets": sets}}}
+    network = {"network_sha256": file_hash(tmp_path / "best.keras"), "precision": "float32"}
     games = {"games": 5000, "rows": 143_002, "settings": {"simulations": 10_000, "votes": 3}}
-    result = {
-        "top1_all": 0.529,
-        "top1_unseen": None,
-        "top1_first_19": 0.529,
-        "validation_rows_from": "the validation split of data/boards",
-        "training_games": [games],
-    }
-    for place, kind, content in ((folder, "training run", result), (folder / "evaluation", "evaluation", grades)):
+    result = {"top1_all": 0.529, "top1_unseen": None, "top1_first_19": 0.529, "training_games": [games]}
+    result |= {"validation_rows_from": "the validation split of data/boards"}
+    for place, kind, content in (
+        (tmp_path, "training run", result),
+        (tmp_path / "evaluation", "evaluation", grades | {"networks": {str(tmp_path): network}}),
+    ):
         with run_folder.opened(place, kind, {"seed": 1}, settings={"arch": "cnn"}, files=()) as run:
             run.begin()
             run.finish(content)
-    return folder
+    return tmp_path
 
 
-def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
-    results = card.read_results(trained(tmp_path))
+def test_the_card_has_the_games_and_the_grades_of_this_very_network(trained):
+    results = card.read_results(trained)
     assert list(results["grades"]["sets"]) == ["midgame", "heldout"]
     text = card_of(results)
     assert ("`value`" in text, "`value`" in card_of(results, value_head=True)) == (False, True)
     assert '"rows": 143002,' in text
     assert "- 52.9% top-1 accuracy against the teacher's labels, on the validation split of data/boards" in text
     assert text.count("50.0% (40.0% to 60.0%) of its moves are best, 55.0%") == 2
-    assert f"python -m distill.evaluate {tmp_path}" in text
+    assert f"python -m distill.evaluate {trained}" in text
     assert "unseen" not in text
+    (trained / "best.keras").write_bytes(b"trained again")
+    results = card.read_results(trained)
+    assert "grades" not in results
+    assert results["training"]["arch"] == "cnn"
+    assert card.read_results(trained / "nothing") == card.results({})
 
 
 def test_the_facts_of_a_self_play_run_are_those_of_the_whole_run(tmp_path):
@@ -173,16 +170,6 @@ def test_the_facts_of_a_self_play_run_are_those_of_the_whole_run(tmp_path):
     assert not {"steps", "optimal"} & set(facts)
 
 
-def test_grades_of_another_network_are_left_out(tmp_path):
-    folder = trained(tmp_path)
-    assert card.read_results(folder)["grades"]
-    (folder / "best.keras").write_bytes(b"trained again")
-    results = card.read_results(folder)
-    assert "grades" not in results
-    assert results["training"]["arch"] == "cnn"
-    assert card.read_results(tmp_path / "nothing") == card.results({})
-
-
 def test_a_network_that_holds_code_is_refused(tmp_path, complaint):
     planes = keras.Input((6, 7, 2))
     logits = keras.layers.Lambda(lambda x: x[:, 0, :, 0], output_shape=(7,))(planes)
@@ -190,26 +177,11 @@ def test_a_network_that_holds_code_is_refused(tmp_path, complaint):
     assert "code.keras: not a readable Keras model" in complaint(export, tmp_path / "code.keras")
 
 
-def test_a_missing_extra_is_one_line_before_anything_is_written(exported, complaint, monkeypatch):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnx" else find(name))
-    card = (exported / "saved_model" / "README.md").stat()
-    line = complaint(export, exported, "--formats", "savedmodel", "onnx")
-    assert line == f"distill export: the format onnx needs onnx; to install it: {provenance.install_line('onnx')}"
-    assert (exported / "saved_model" / "README.md").stat() == card
-
-
-@pytest.fixture
-def older(tmp_path):
-    """A folder with an older export."""
+def test_a_format_that_fails_leaves_the_old_files(tmp_path, monkeypatch):
     (tmp_path / "saved_model").mkdir()
     (tmp_path / "saved_model" / publish.SUMS).write_text("0  export.json\n")
-    yield tmp_path
-    assert (tmp_path / "saved_model" / publish.SUMS).exists(), "what was there stays"
-    assert [p.name for p in tmp_path.iterdir()] == ["saved_model"]
+    before = state(tmp_path)
 
-
-def test_a_format_that_fails_leaves_the_old_files(core, older, monkeypatch):
     def fail(name, *_, **__):
         if name == "onnx":
             raise UserError("ONNX: the written file differs")
@@ -217,7 +189,8 @@ def test_a_format_that_fails_leaves_the_old_files(core, older, monkeypatch):
 
     monkeypatch.setattr(conversion, "convert", fail)
     with pytest.raises(UserError, match="ONNX"):
-        publish.publish(core, older, card.results({}), REFERENCE / "cnn" / "best.keras", ["onnx"])
+        publish.publish(tiny_network(), tmp_path, card.results({}), REFERENCE / "cnn" / "best.keras", ["onnx"])
+    assert state(tmp_path) == before
 
 
 def test_sums_of_another_program_make_no_folder_ours_and_lead_out_of_none(tmp_path):

@@ -25,10 +25,9 @@ evaluate uct:x -> uct:N needs a whole number
 evaluate random ROOT/data/reference/labels-200 -> name a network besides a folder of games
 evaluate random --half both -> --half both must be 'dev' or 'test'
 export -> needs a model
-export a b --out c -> --out c must be left out with several models
+export a b -> several models are for one page
 export a --web c --out d -> --out d must be left out with --web
 export a --formats onyx -> --formats onyx must be of savedmodel, litert, onnx, litert-int8, onnx-int8
-export a --formats '' -> --formats  must be of savedmodel
 export a --formats -> --formats  must be of savedmodel
 generate --set search.mcts_solver=on --simulations 250001 -> simulations 250001 must be at most 250,000 with mcts_solver
 generate --out ' ' -> --out   must be a name or a path
@@ -36,9 +35,8 @@ evaluate random --out '' -> --out  must be a path
 prepare --data data '' -> --data data  must be a path
 generate --opening-moves 8 1 -> --opening-moves 8 1
 generate --opening-moves 0 31 -> --opening-moves 0 31
-play random --moves 48 -> --moves 48: move 2 is '8', not a column from 1 to 7
-play random --moves 4444444 -> --moves 4444444: move 7 falls into column 4, which is full
-play random --moves '4 4' -> --moves 4 4: move 2 is ' ', not a column from 1 to 7
+play random --moves 4444444 -> move 7 falls into column 4, which is full
+play random --moves '4 4' -> move 2 is ' ', not a column from 1 to 7
 play random uct:5 -> unrecognized arguments: uct:5
 play nobody -> player 'nobody' is unknown
 play uct:0 -> whole number of simulations
@@ -49,9 +47,8 @@ selfplay --games-only -> --games-only needs --init
 selfplay --set arena.plies=1 -> there are only about 4 openings
 selfplay --set opening_moves=[3,1] -> --set opening_moves 3 1 must be two numbers
 selfplay --set teacher_share=0.1 -> stages and teacher_share need --minutes
-serve --host everywhere -> must be an IP address
-serve --allow-host example.org:80 -> --allow-host example.org:80 must be a name without scheme or port
-serve --players nobody -> --players nobody must be module:object
+serve --host everywhere -> --host everywhere: value is not a valid IPv4 or IPv6 address
+serve --allow-host example.org:80 -> --allow-host example.org:80: String should match pattern
 train --arch gpt -> --arch gpt must be one of
 train --steps 9 --set minutes=1 -> --steps 9 must be left out with minutes
 train --set interpolate=0.5 -> interpolate 0.5 must be 0 without --init

@@ -18,7 +18,6 @@ from distill import reinforce, train
 from distill.__main__ import COMMANDS as STAGES
 from distill.alphazero import run_files
 from distill.common import UserError, cluster, provenance, run_folder
-from distill.datasets import preparation
 from distill.games import schema
 
 COMMANDS = {stage: importlib.import_module(f"distill.{stage}").main for stage in STAGES}
@@ -170,17 +169,6 @@ def test_a_command_overwrites_nothing_of_others(line, files, message, given, tmp
     assert main(*line.replace("ROOT", str(given)).split()) == 1
     one_line(capsys, message)
     assert before.items() <= state(tmp_path).items()
-
-
-def test_prepare_restarts_in_its_folder_among_documents(given, tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    words = ["prepare", "--data", given / "random", "--exclude", "--out", tmp_path]
-    assert main(*words) == 0
-    [tables] = tmp_path.glob("[0-9a-f]" * 16)
-    (tables / "notes.txt").write_text("mine")
-    assert main(*words, "--restart") == 0
-    assert state(tmp_path).keys() >= {"notes.txt", f"{tables.name}/notes.txt"}
-    assert run_folder.finished(tables, preparation.TABLES)
 
 
 def test_what_another_process_writes_is_left_to_it(given, tmp_path, capsys):

@@ -1,9 +1,9 @@
 """A command from its words to its exit code. Properties:
 
 - 0 done, 1 data or environment, 2 a wrong flag; 130, 143 and 129 after Ctrl-C, SIGTERM and a closed terminal, with the
-  command that resumes or starts again, also while a command imports its libraries;
+  command that continues, also while a command imports its libraries;
 - an error of the user, of the disk or of the memory is one line, a bug is not hidden, DISTILL_DEBUG=1 shows tracebacks;
-- a command works in a thread, twice in a process, and with streams that are no longer read.
+- a command works in a thread, twice in a process, and where its output is no longer read.
 """
 
 import fcntl
@@ -44,7 +44,10 @@ def raises(error: BaseException) -> Callable[[Config], str]:
     """A command that fails."""
 
     def run(_config: Config) -> str:
-        raise error
+        try:
+            raise KeyError("the cause")
+        except KeyError as cause:
+            raise error from cause
 
     return run
 
@@ -72,35 +75,26 @@ class ResourceExhaustedError(Exception):
         (ResourceExhaustedError("OOM when allocating tensor"), "not enough memory (ResourceExhaustedError: "),
     ],
 )
-def test_errors_of_the_user_the_disk_and_the_memory_are_one_line(error, line, capsys):
+def test_errors_of_the_user_the_disk_and_the_memory_are_one_line(error, line, capsys, monkeypatch):
     assert run_main(raises(error)) == 1
     message = capsys.readouterr().err
     assert message.startswith(f"distill stage: {line}")
     assert message.count("\n") == 1
     with pytest.raises(ZeroDivisionError):  # a bug is not hidden
         run_main(raises(ZeroDivisionError()))
-
-
-def test_a_traceback_is_shown_on_request(monkeypatch, capsys):
     monkeypatch.setenv("DISTILL_DEBUG", "1")
-
-    def run(_config: Config) -> str:
-        try:
-            raise KeyError("the cause")
-        except KeyError as error:
-            raise UserError("what to do") from error
-
-    assert run_main(run) == 1
-    message = capsys.readouterr().err
-    assert "KeyError: 'the cause'" in message
-    assert message.endswith("\ndistill stage: what to do\n")
+    assert run_main(raises(error)) == 1
+    traceback = capsys.readouterr().err
+    assert "KeyError: 'the cause'" in traceback
+    assert traceback.endswith(f"\n{message}")
 
 
+@pytest.mark.parametrize("clean_up_fails", [False, True])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_stopped_command_unwinds_and_says_how_to_go_on(number, code, capsys):
+def test_a_stopped_command_unwinds_and_says_how_to_go_on(number, code, clean_up_fails, capsys):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
-    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
-    unwound = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers, unwound = [*map(signal.getsignal, numbers)], []
 
     def run(_config: Config) -> str:
         try:
@@ -108,31 +102,19 @@ def test_a_stopped_command_unwinds_and_says_how_to_go_on(number, code, capsys):
             time.sleep(5)  # the handler raises here at the latest
         finally:
             unwound.append(True)
+            if clean_up_fails:
+                raise UserError("a worker process has died")
         return "not reached"
 
     assert run_main(run, "--restart", "--out", "a b") == code
     assert unwound == [True]
     output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.strip() == (
-        f"stopped by {signal.Signals(number).name}; to start again: python -m distill.stage --restart --out 'a b'"
-    )
-    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == handlers
+    line = f"stopped by {signal.Signals(number).name}; to continue: python -m distill.stage --out 'a b'"
+    assert (output.out, output.err) == ("", f"\n{line}\n")
+    assert [*map(signal.getsignal, numbers)] == handlers
 
 
-def test_an_error_of_the_clean_up_does_not_hide_what_stopped_a_command(capsys):
-    def run(_config: Config) -> str:
-        try:
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(5)  # the handler raises here at the latest
-        finally:
-            raise UserError("a worker process has died")
-
-    assert run_main(run) == 143
-    assert capsys.readouterr().err == "\nstopped by SIGTERM; to start again: python -m distill.stage\n"
-
-
-def test_nohup_keeps_a_command_running_when_the_terminal_is_closed(monkeypatch):
+def test_nohup_keeps_a_command_running_when_the_terminal_is_closed():
     previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         assert run_main(lambda _: str(os.kill(os.getpid(), signal.SIGHUP))) == 0
@@ -140,19 +122,22 @@ def test_nohup_keeps_a_command_running_when_the_terminal_is_closed(monkeypatch):
         signal.signal(signal.SIGHUP, previous)
 
 
-WAITING = """
-import time
+PROGRAM = """
+import sys, time
 from distill.common import cli, say
 from distill.common.settings import Settings
 
 def run(config):
-    say("waiting")
+    say("news")
+    sys.stderr.flush()
+    if sys.argv[1] == "prints":
+        return "result\\n" * 100_000
     try:
         time.sleep(60)
     finally:
         say("cleaned up")  # nobody reads it
 
-raise SystemExit(cli.Command("stage", Settings, run)())
+sys.exit(cli.Command("stage", Settings, run)([]))
 """
 
 
@@ -162,12 +147,29 @@ def test_a_closed_terminal_stops_a_command_although_nothing_can_be_written_there
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     terminal, inside = os.openpty()
-    command, streams = [sys.executable, "-c", WAITING], dict.fromkeys(("stdin", "stdout", "stderr"), inside)
+    command, streams = [sys.executable, "-c", PROGRAM, "waits"], dict.fromkeys(("stdin", "stdout", "stderr"), inside)
     with subprocess.Popen(command, **streams, start_new_session=True, preexec_fn=in_a_terminal) as process:
         os.close(inside)
-        assert os.read(terminal, 100).startswith(b"waiting")
+        assert os.read(terminal, 100).startswith(b"news")
         os.close(terminal)
     assert process.returncode == 129
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "out", "err"),
+    [
+        ("stage | head -1; exit ${PIPESTATUS[0]}", 141, "result\n", "news\n"),
+        ("distill | true; exit ${PIPESTATUS[0]}", 141, "", ""),
+        ("stage >/dev/full", 1, "", "news\ndistill stage: No space left on device\n"),
+    ],
+)
+def test_a_broken_pipe_and_a_full_disk_are_no_tracebacks(line, code, out, err):
+    # Wait a moment, so that the reader has closed the pipe before the command writes.
+    define = f"stage() {{ sleep 0.2; {sys.executable} -c '{PROGRAM}' prints; }}; "
+    define += f"distill() {{ sleep 0.2; {sys.executable} -m distill; }}; "
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(["bash", "-c", define + line], env=buffered, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
 
 
 SLOW_IMPORT = """
@@ -185,15 +187,13 @@ sys.meta_path.insert(0, Slow())
 def test_ctrl_c_during_the_imports_is_one_line(name, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(SLOW_IMPORT)
     path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[2])])}
-    command = [sys.executable, "-m", f"distill.{name}", "--seed", "7"]
-    with subprocess.Popen(
-        command, env=os.environ | path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    command, pipes = [sys.executable, "-m", f"distill.{name}", "--seed", "7"], dict.fromkeys(("stdout", "stderr"), -1)
+    with subprocess.Popen(command, env=os.environ | path, text=True, **pipes) as process:
         assert process.stdout
         assert process.stderr
         assert process.stdout.readline() == "importing\n"
         process.send_signal(signal.SIGINT)
-        assert process.stderr.read() == f"\nstopped by SIGINT; to start again: python -m distill.{name} --seed 7\n"
+        assert process.stderr.read() == f"\nstopped by SIGINT; to continue: python -m distill.{name} --seed 7\n"
     assert process.returncode == 130
 
 
@@ -210,58 +210,3 @@ def test_too_little_address_space_is_one_line_before_any_library_fails_to_load()
     assert run.stderr == (
         "distill generate: not enough memory for this command: ulimit -v is 409600, raise it to 1048576 or unlimited\n"
     )
-
-
-ENDING = """
-import os, signal, time
-from distill.common import cli
-from distill.common.settings import Settings
-
-def run(config):
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(5)  # the handler raises here at the latest
-
-code = cli.Command("stage", Settings, run)()
-for number in (signal.SIGTERM, signal.SIGINT):  # while threads and libraries end
-    os.kill(os.getpid(), number)
-raise SystemExit(code)
-"""
-
-
-def test_a_process_that_is_stopped_ends_in_its_own_time_whatever_is_sent_again():
-    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, check=False)
-    assert ended.returncode == 143
-    assert ended.stderr == "\nstopped by SIGTERM; to start again: python -m distill.stage\n"
-
-
-PRINTS = """
-import sys
-from distill.common import cli, say
-from distill.common.settings import Settings
-
-def run(config):
-    say("news")
-    sys.stderr.flush()
-    return "result\\n" * 100_000
-
-sys.exit(cli.Command("stage", Settings, run)())
-"""
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "out", "err"),
-    [
-        ("stage | head -1; exit ${PIPESTATUS[0]}", 141, "result\n", "news\n"),
-        ("stage 2>&1 >/dev/null | true; exit ${PIPESTATUS[0]}", 141, "", ""),
-        ("distill | true; exit ${PIPESTATUS[0]}", 141, "", ""),
-        ("distill >/dev/full", 1, "", "distill --help: No space left on device\n"),
-        ("stage >/dev/full", 1, "", "news\ndistill stage: No space left on device\n"),
-    ],
-)
-def test_broken_pipes_and_a_full_disk_are_no_tracebacks(line, code, out, err):
-    # Wait a moment, so that the reader has closed the pipe before the command writes.
-    define = f"stage() {{ sleep 0.2; {sys.executable} -c '{PRINTS}' \"$@\"; }}; "
-    define += f"distill() {{ sleep 0.2; {sys.executable} -m distill; }}; "
-    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    done = subprocess.run(["bash", "-c", define + line], env=buffered, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)

@@ -3,7 +3,6 @@
 * The versions are those of the packages that are installed.
 * The commit is the checkout's, with "+" exactly while a tracked file differs. `distill.__version__` tells it; the
   version that files name does not.
-* Shipped folders are found in a checkout, or in an installed package.
 * The line that installs an extra names its packages, the same in a checkout and installed, and no message has another.
 """
 
@@ -52,17 +51,6 @@ def test_the_commit_carries_a_plus_exactly_while_a_tracked_file_differs(checkout
     assert provenance.versions()["distill"] == distill.VERSION  # files of games hold it: their bytes know no commit
     (checkout / "file").write_text("one", encoding="utf-8")
     assert provenance.commit() == head
-
-
-def test_a_shipped_folder_is_found_in_a_checkout_and_in_an_installed_package(tmp_path, monkeypatch):
-    monkeypatch.setattr(provenance, "ROOT", tmp_path)
-    installed = tmp_path / "distill" / "shipped" / "data" / "benchmark"
-    for folder in (installed, tmp_path / "data" / "benchmark"):
-        folder.mkdir(parents=True)
-    assert provenance.shipped("data/benchmark") == installed  # a folder of that name beside a package is no checkout
-    assert provenance.shipped("data/reference") is None
-    (tmp_path / "pyproject.toml").touch()
-    assert provenance.shipped("data/benchmark") == tmp_path / "data" / "benchmark"
 
 
 def test_the_line_that_installs_an_extra_names_its_packages_and_no_message_has_another():

@@ -187,8 +187,8 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(tm
     error = capsys.readouterr().err
     assert "holds walk against all replies with other settings (" in error
     assert "player pillar there, random here" in error
-    assert command.main(["pillar", *flags, "--most-stones", "2"]) == 1
-    assert "holds a walk up to 4 stones; name another --out" in capsys.readouterr().err
+    assert command.main(["pillar", *flags, "--most-stones", "2"]) == 0
+    assert "finished before: pillar (saved_model/model.onnx, float32)" in capsys.readouterr().out
     assert state(tmp_path) == before
     for name in ("keys-00.npy", "moves-02.npy"):
         whole = (tmp_path / name).read_bytes()

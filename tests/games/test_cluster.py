@@ -20,7 +20,7 @@ import pytest
 from helpers import die_once, same_record, shard_hashes, write_shards
 
 from distill import generate, inspect
-from distill.common import DataError, UserError, provenance, run_folder
+from distill.common import UserError, provenance, run_folder
 from distill.common import cluster as cluster_module
 from distill.common.cluster import Cluster
 from distill.common.storage import Folder, Remote, storage_of
@@ -193,7 +193,7 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, ca
 
 
 def test_a_bucket_that_is_not_there_is_one_line(bucket, capsys):
-    with pytest.raises(DataError):
+    with pytest.raises(FileNotFoundError, match="bucket does not exist"):
         Remote(url="s3://nobodys-bucket-at-all/games").write("file", b"content")
     assert generate.main([*SMALL, "--workers", "1", "--out", "nosuchprotocol://x/y"]) == 1
     assert "nosuchprotocol://x/y: " in one_line(capsys)

@@ -163,11 +163,9 @@ def test_help_lists_at_most_20_flags_in_80_columns_and_no_class_of_settings_has_
 @pytest.mark.parametrize(
     "text",
     [
-        "    python benchmarks/train.py --archs column",
-        "by `python -m distill.train --arch\npillar --steps many`",
         "python -m distill.evaluate models/cnn \\\n  --fast",
         "by `train --arch\ncnn --epoch 2`",
-        "PRECISION=float32 python -m distill.generate --gmes 5  # games",
+        "PRECISION=float32 python benchmarks/train.py --archs column  # networks",
     ],
 )
 def test_one_that_cannot_is_found(text, only_read, monkeypatch):

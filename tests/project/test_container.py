@@ -64,7 +64,7 @@ def test_its_command_serves_on_the_exposed_port_and_not_as_root():
     assert program in SETUP["project"]["scripts"]
     assert stage == serve.stage
     config = settings.parse(ServeConfig, flags, serve.presets)
-    assert (config.host, str(config.port)) == ("0.0.0.0", port)
+    assert (str(config.host), str(config.port)) == ("0.0.0.0", port)
     assert any(f"useradd --create-home {user}" in rest for rest in those("RUN"))
     names = [name for name, _ in STEPS]
     assert "RUN" not in names[names.index("USER") :]

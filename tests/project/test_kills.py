@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import random
-import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -107,7 +107,7 @@ def strike(command: Sequence[str], moment: float, number: signal.Signals) -> int
         _, error = process.communicate(timeout=600)
     assert process.returncode in {0, *STOPPED}, error
     if process.returncode > 0:
-        assert re.search("to (resume|start again): python -m distill[.]", error)  # the second during its imports
+        assert "to continue: python -m distill." in error
     return process.returncode
 
 
@@ -241,19 +241,10 @@ def played(folder: Path) -> str:
 @pytest.mark.slow
 def test_selfplay_survives_20_strikes(tmp_path):
     """Two iterations. The network always evaluates batches of one size, so games are equal to the last bit."""
-    flags = [
-        "--preset",
-        "smoke",
-        "--games",
-        "24",
-        "--set",
-        "lanes=6",
-        "--simulations",
-        "4",
-        "--set",
-        "replay.boards=128",
-    ]
-    flags += ["--set", "arena.games=20", "--set", "eval_boards=5"]
+    flags = shlex.split(
+        "--preset smoke --games 24 --simulations 4 --set lanes=6 --set replay.boards=128 --set arena.games=20 "
+        "--set eval_boards=5"
+    )
     trial = Trial(
         command=lambda folder: ["-m", "distill.selfplay", *flags, "--out", str(folder)],
         result="iterations/*/games/shard-*",

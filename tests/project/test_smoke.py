@@ -84,7 +84,6 @@ def test_every_command_has_the_preset_and_stays_in_its_folders(place, stage):
     ("stage", "flags", "out"),
     [
         ("train", "--arch transformer", "models/smoke/transformer"),
-        ("reinforce", "--init models/smoke/pillar", "models/smoke/pillar-reinforce"),
         ("selfplay", "--games-only --init models/smoke/selfplay", "data/smoke/selfplay"),
         ("selfplay", "--out elsewhere", "elsewhere"),
     ],

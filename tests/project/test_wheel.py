@@ -1,7 +1,7 @@
 """The wheel, used without a checkout. Properties:
 
 - it holds the tracked files of the package, all that ships, and the commit, and nothing else;
-- installed elsewhere, shipped networks are found by name, games generated and trained on; slow: the page served.
+- installed elsewhere, shipped networks are found by name, games generated and trained on.
 
 The environment is a fresh one that also sees the packages of this one, but not the checkout. `pytest -m slow
 tests/project/test_wheel.py` installs everything from the index.
@@ -18,8 +18,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from helpers import SHIPPED
-from pages import fetched, listening
 
 from distill.common import provenance
 
@@ -145,13 +143,3 @@ def test_shipped_networks_are_found_by_name_and_games_generated_and_trained_on(i
     assert re.search(r"models/few: top-1 accuracy against the teacher: \S+% on \d+ rows of the validation split", said)
     assert (installed.here / "models" / "evaluation" / "report.md").is_file()
     assert (installed.here / "models" / "few" / "best.keras").is_file()
-
-
-@pytest.mark.slow  # it compiles the searches again
-def test_the_page_is_served_with_the_shipped_networks(installed):
-    with listening(installed.start(installed.python.with_name("distill"), "serve", "--port", "0")) as address:
-        assert b"<html" in fetched(address)
-        players = json.loads(fetched(f"{address}api/v1/players"))["players"]
-        networks = [player["name"] for player in players if player["kind"] == "network"]
-        assert networks == [f"reference/{name}" for name in SHIPPED]
-        assert len(json.loads(fetched(f"{address}api/v1/move", player="pillar", moves="44"))["moves"]) == 3

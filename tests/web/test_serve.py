@@ -105,9 +105,11 @@ def test_what_cannot_be_served_is_told_in_one_line(models, tmp_path, complaint, 
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert "cannot be used" in complaint(serve, "--models", models, "--port", taken.getsockname()[1])
-    assert "--host 192.0.2.1 cannot be used" in complaint(serve, "--models", models, "--host", "192.0.2.1", "--port", 0)
+    assert "--host 192.0.2.1 --port 0 cannot" in complaint(
+        serve, "--models", models, "--host", "192.0.2.1", "--port", 0
+    )
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
-    assert "--host :: cannot be used (dualstack" in complaint(serve, "--models", models, "--host", "::", "--port", 0)
+    assert "--host :: --port 0 cannot be" in complaint(serve, "--models", models, "--host", "::", "--port", 0)
     assert "no module no_such_module" in complaint(serve, "--players", "no_such_module:player", "--port", 0)
     assert f"--models {tmp_path / 'nope'}: no such folder" in complaint(serve, "--models", tmp_path / "nope")
     (tmp_path / "net").mkdir()
@@ -150,5 +152,6 @@ def test_it_prints_where_it_listens_and_answers_under_other_names_only_where_tha
         assert reply.headers.get("access-control-allow-origin") == {200: "https://app.example"}.get(expected)
     reply = TestClient(served[0], base_url=URL).get("/", headers={"Host": "evil.example"})
     assert "--allow-host evil.example" in reply.json()["error"]
-    with pytest.raises(ValueError, match="scheme and host"):
-        serve.ServeConfig(allow_origin=("example.org",))
+    for wrong in ("example.org", "https://example.org/page", "*"):
+        with pytest.raises(ValueError, match="should match pattern"):
+            serve.ServeConfig(allow_origin=(wrong,))
