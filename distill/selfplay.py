@@ -58,10 +58,10 @@ def _only_play(config: SelfPlayConfig) -> str:
     networks.start_backend(aloud=True)
     out, processes = config.out or Path("data/selfplay"), config.machine.workers or cores()
     assert config.init is not None  # by the config's own check
-    settings = config.replace(restart=False, machine=config.machine.replace(cluster=None))
+    settings, number = config.replace(restart=False), config.schedule.games
     player = games.network_player(settings, finding.network_file(config.init))
-    with games.opened(player, config.schedule.games, out, restart=config.restart) as record:
-        plan = shards.plan(record, config.schedule.games)
+    with shards.opened(out, settings, number, player.run, restart=config.restart) as record:
+        plan = shards.plan(record, number)
         if record.result and not plan.todo:
             return f"finished before: {plan.games:,} games in {out}"
         compiling.prepare("puct")
@@ -69,7 +69,7 @@ def _only_play(config: SelfPlayConfig) -> str:
             where = f"on {config.machine.cluster}" if config.machine.cluster else f"in worker processes ({processes})"
             say(f"playing games {where}; each loads Keras first")
             end = iterations.End(games=plan.games)
-            played = games.finish(games.begin(pool, player, end, record, shows=True))
+            played = games.play(pool, player, end, record, shows=True)
     return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
 
 

@@ -243,16 +243,18 @@ def speed(arch: str, examples: Examples, batch_size: int, seconds: float) -> dic
     """Boards a second in steps of this size, and the device's peak memory so far."""
     import jax
 
-    from distill.training import step
+    from distill.datasets import batching
+    from distill.training import on_device, step, streams
 
     model = compiled(arch, batch_size)
-    until: list[float] = []
-
-    def over() -> bool:
-        until.append(time.monotonic() + seconds)
-        return time.monotonic() >= until[0]
-
-    steps = step.steps_a_second(model, examples, over)
+    stream = streams.table(model, examples, batching.picks(len(examples), batch_size, seed=0))
+    rate = 1e-6  # keeps every loss a number
+    step.fit(model, stream, range(on_device.STEPS), lambda _: rate)  # compiles
+    began = time.monotonic()
+    taken, _ = step.fit(
+        model, stream, range(sys.maxsize), lambda _: rate, is_over=lambda: time.monotonic() > began + seconds
+    )
+    steps = taken / (time.monotonic() - began)
     memory = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
     return {
         "boards_per_s": round(steps * min(batch_size, len(examples))),

@@ -8,8 +8,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
 games=600               # with the defaults of `generate`: 3 votes of 10,000 simulations a move
-minutes=2               # time limit of the CNN's training
-own_minutes=3           # time limit of the other network, games included
+minutes=3               # time limit of the other network, games included
 epochs=36               # few games need more epochs and smaller batches for enough steps
 arena_games=100         # against each opponent
 data=data/quickstart    # not the default folder of `generate`
@@ -21,11 +20,11 @@ SECONDS=0
 
 say "1/6  the teacher plays $games games"
 "$python" -m distill.generate --games "$games" --out "$data"
-say "2/6  the CNN trains on them for $minutes minutes"
+say "2/6  the CNN trains on them for $epochs epochs"
 "$python" -m distill.train --arch cnn --data "$data" --out "$model" \
-  --epochs "$epochs" --batch-size 128 --set minutes="$minutes"
-say "3/6  our own network trains from scratch for $own_minutes minutes: first on short searches, then on its own"
-"$python" -m distill.selfplay --preset hour --minutes "$own_minutes" --out "$own"
+  --epochs "$epochs" --batch-size 128
+say "3/6  our own network trains from scratch for $minutes minutes: first on short searches, then on its own"
+"$python" -m distill.selfplay --preset hour --minutes "$minutes" --out "$own"
 say '4/6  export for apps that use TensorFlow without this project'
 "$python" -m distill.export "$model"
 "$python" -m distill.export "$own"

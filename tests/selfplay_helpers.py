@@ -9,11 +9,16 @@ import keras
 from puct_helpers import predict as any_network
 
 from distill import networks
-from distill.common import run_folder
+from distill.alphazero import run_files
+from distill.alphazero.presets import PRESETS
+from distill.alphazero.settings import SelfPlayConfig
+from distill.common import cli, run_folder
 from distill.games import inspection, reader, schema, shards
 from distill.games.selfplay import SelfPlaySettings, identity, make_shards
+from distill.mcts import puct
 from distill.mcts.settings import PuctSettings
 from distill.networks import heads
+from distill.training import identity as training_identity
 
 SETTINGS = SelfPlaySettings(
     search=PuctSettings(simulations=6, sampling_plies=6), shard_games=4, opening_moves=(0, 3), seed=2
@@ -58,8 +63,16 @@ def play_into(
     with shards.opened(folder, settings, number, run) as record:
         todo = shards.plan(record, number).todo
         record.begin()
-        make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})
+        make_shards(settings, run, evaluate, todo, record.storage.write, **{"lanes": 3, **more})
         return shards.finish(record, shards.plan(record, number).done, number)
+
+
+def replay_of(counts: list[dict[str, int]], file: Path, *words: str) -> list[str]:
+    """The words of a replay of these games and steps, of a run with the settings of the words."""
+    config = cli.parse(SelfPlayConfig, words, PRESETS)
+    known = training_identity.identity(config, run_files.FREE, puct_version=puct.PUCT_VERSION)
+    file.write_text(json.dumps({"identity": known, "result": {"replay": counts}}))
+    return ["--replay", str(file), *words]
 
 
 def metrics_of(out: Path) -> list[dict[str, Any]]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from distill.datasets import benchmark
 from distill.evaluation import grading
-from distill.players.network import NetworkPlayer
 from distill.players.player import Player
-
-if TYPE_CHECKING:
-    import keras
 
 SETS = {"midgame": "", "heldout": "heldout_"}
 """The graded sets, and what their metrics' names begin with."""
@@ -25,15 +21,6 @@ BLOCKED_SETS = ("block-vertical", "block-horizontal", "block-rising", "block-fal
 def boards(number: int) -> benchmark.GradedBoards:
     """So many boards of each set, of the dev half. Raises DataError where they cannot be read."""
     return grading.sample(benchmark.read(half="dev", sets=(*SETS, *BLOCKED_SETS)), number, 0)
-
-
-def grader(network: keras.Model, graded: benchmark.GradedBoards) -> Callable[[], dict[str, float]]:
-    """Grades a network with the weights that it has when called; its graph is traced once."""
-    from distill.networks import saved
-
-    # `predict_with` follows later changes of the weights, so one player serves all iterations.
-    player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
-    return lambda: grade(player, graded)
 
 
 def grade(player: Player, graded: benchmark.GradedBoards) -> dict[str, float]:

@@ -63,11 +63,7 @@ class End:
 
     def is_over(self) -> bool:
         """Whether the learner stops before `steps`."""
-        return self.at is not None and self.now() >= self.at
-
-    def seconds_since(self) -> float:
-        """Seconds since the clock ended the iteration, in which a network was saved and graded."""
-        return 0.0 if self.at is None else self.now() - self.at
+        return self.at is not None and not self.seconds_left()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,21 +84,22 @@ class Iteration:
 
 
 def by_clock(
-    config: SelfPlayConfig, number: int, count: int, gone: float, saving: float, now: Callable[[], float], began: float
+    config: SelfPlayConfig, number: int, count: int, earlier: Mapping[str, Any], began: float, now: Callable[[], float]
 ) -> End:
     """The end of an iteration with a clock: its share of the minutes left, less what saving and grading take.
 
     Args:
       count: the number of iterations.
-      gone: minutes of the run before this iteration.
-      saving: seconds from the last step of the iteration before to its end.
+      earlier: metrics of the iteration before; empty for the first one.
       began: when this iteration began, by the clock `now`.
     """
     minutes, first = config.schedule.minutes or 0.0, config.schedule.teacher_share
-    share = minutes * first if number == 1 and first else (minutes - gone) / (count - number + 1)
+    share = (minutes - earlier.get("minutes", 0.0)) / (count - number + 1)
+    if number == 1 and first:
+        share = minutes * first
     # The network needs some games to learn from; later ones that would last too long are given up.
-    games = config.shard_games if number == 1 else 0
-    return End(games=games, steps=sys.maxsize, plays=number < count, at=began + 60 * share - saving, now=now)
+    games, at = config.shard_games if number == 1 else 0, began + 60 * share - earlier.get("saving_seconds", 0.0)
+    return End(games=games, steps=sys.maxsize, plays=number < count, at=at, now=now)
 
 
 def recorded(path: Path, identity: Mapping[str, Any]) -> list[End]:
@@ -111,18 +108,14 @@ def recorded(path: Path, identity: Mapping[str, Any]) -> list[End]:
     Raises UserError where the file is missing or something else, and where the run had other settings than `identity`,
     that of the run which repeats it. Its minutes are those of the clock, at which a replay does not look.
     """
+    ignored = dict.fromkeys(("replay", "schedule.minutes"))
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         counts = [(int(count["games"]), int(count["steps"])) for count in record["result"]["replay"]]
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; name the _run.json of a finished run with --minutes") from error
+        different = run_folder.differences(record["identity"] | ignored, {**identity, **ignored})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not the record of a finished run with --minutes ({first_line(error)})") from error
-    # Settings that only one version of this program has are not compared.
-    before = {name: value for name, value in record.get("identity", {}).items() if name in identity}
-    now = {name: identity[name] for name in before}
-    ignored = dict.fromkeys(("replay", "schedule.minutes"))
-    if different := run_folder.differences(before | ignored, now | ignored):
+    if different:
         raise UserError(f"--replay {path}: of a run with other settings ({listed(different)}); repeat it with the same")
     return [End(games=games, steps=steps, plays=games > 0) for games, steps in counts]
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from distill.common.executors import Workers
 from distill.datasets import canonical, replay
 from distill.games import reader, schema
 from distill.mcts import compiling
+from distill.players.network import NetworkPlayer
 
 if TYPE_CHECKING:
     import keras
@@ -108,7 +109,8 @@ def run(
 
     if config.machine.log == "tensorboard":
         tensorboard.writer()  # an error where it is missing
-    boards, begins = grades.boards(config.arena.eval_boards), folder.starts or not run_files.has_begun(out)
+    boards = grades.boards(config.arena.eval_boards)
+    begins = not finished and (folder.starts or not (out / run_files.INITIAL).is_file())
     initial = step.initial_network(config.arch, config.init, True, config.seed) if begins else None
     folder.begin()  # everything has been checked
     if initial is not None:
@@ -120,13 +122,14 @@ def run(
         continual.resume(learner, run_files.iteration_folder(out, len(finished)))
     for search in ("uct", "puct") if config.schedule.teacher_share else ("puct",):
         compiling.prepare(search)
-    grade = grades.grader(network, boards)
+    # Follows later changes of the weights, so its graph is traced once.
+    player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
     if config.is_timed:  # load Keras and trace graphs now
         workers.warm_up(pool, config, run_files.champion_file(out, finished))
-        grade()
+        grades.grade(player, boards)
     loop = Loop(
         out=out, config=config, count=count, repeated=repeated, workers=pool, learner=learner, network=network,
-        grade=grade, now=now, finished=finished,
+        grade=partial(grades.grade, player, boards), now=now, finished=finished,
     )  # fmt: skip
     log = tensorboard.TensorBoard(out, "iteration") if config.machine.log == "tensorboard" else None
     began = now()  # what came before is no part of the minutes
@@ -152,22 +155,19 @@ def iterate(loop: Loop, began: float) -> Metrics:
     learned = checkpoint.load(loop.folder)
     if learned:
         began -= learned[1]["seconds"]
-    gone, end = earlier.get("minutes", 0.0), End(games=config.schedule.games)
+    end = End(games=config.schedule.games)
     if loop.repeated:
         end = loop.repeated[number - 1]
     elif config.is_timed:
-        end = iterations.by_clock(config, number, loop.count, gone, earlier.get("saving_seconds", 0.0), loop.now, began)
+        end = iterations.by_clock(config, number, loop.count, earlier, began, loop.now)
     step = iterations.iteration(config, number, loop.count, end, loop.champion)
 
-    # Workers play while the block runs.
-    with games.opened(step.player, end.games, loop.folder / run_files.GAMES) if step.player else nullcontext() as held:
-        playing = None
-        if step.player and held:
-            playing = games.begin(loop.workers, step.player, end, held, shows=not config.is_timed)
+    place, shows = loop.folder / run_files.GAMES, not config.is_timed
+    with games.playing(loop.workers, step.player, end, place, shows=shows) as finish:
         if not config.is_timed:
-            games.finish(playing)
+            finish()
         state = learn(loop, step, learned, began)
-        played = games.finish(playing)
+        played = finish()
     accepted, met = arena(loop, state)
     metrics = {
         "iteration": number,
@@ -179,8 +179,8 @@ def iterate(loop: Loop, began: float) -> Metrics:
         **loop.grade(),
     }
     seconds = loop.now() - began
-    metrics |= {"seconds": round(seconds, 1), "minutes": round(gone + seconds / 60, 3)}
-    metrics["saving_seconds"] = round(end.seconds_since(), 1)
+    metrics |= {"seconds": round(seconds, 1), "minutes": round(earlier.get("minutes", 0.0) + seconds / 60, 3)}
+    metrics["saving_seconds"] = 0.0 if end.at is None else round(loop.now() - end.at, 1)
     write_json(loop.folder / run_files.METRICS, metrics)
     return metrics
 

@@ -9,8 +9,7 @@ An iteration is finished once it has its metrics, which are written last.
 from __future__ import annotations
 
 import hashlib
-import math
-import shutil
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -28,18 +27,9 @@ KIND = "self-play run"
 FILES = ("iterations", BEST, INITIAL, "history.csv", "curves.png", "tensorboard")
 """What --restart deletes."""
 FREE = (
-    "init",
-    "out",
-    "restart",
-    "games_only",
-    "machine.log",
-    "schedule.iterations",
-    "schedule.replay",
-    "machine.workers",
-    "machine.cluster",
-    "machine.lanes",
-    "replay.keep_games",
-)
+    "init", "out", "restart", "games_only", "schedule.iterations", "schedule.replay",
+    "machine.workers", "machine.cluster", "machine.lanes", "machine.log",
+)  # fmt: skip
 """Settings that may change when a run is resumed."""
 
 PANELS = {
@@ -47,9 +37,6 @@ PANELS = {
     "arena score of the candidate": ["score"],
     "grades, without search": ["optimal", "outcome", "heldout_optimal", "heldout_outcome", "blocked"],
 }
-
-UNDRAWN = ("seconds", "step_seconds", "saving_seconds", "games_hash", "root")
-"""Metrics that `history.csv` leaves out."""
 
 LOST = "the run cannot be resumed: restore it from a copy, or start from scratch with --restart"
 
@@ -62,9 +49,6 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
     from distill.training import identity
 
     file = config.schedule.replay
-    if file and file.resolve().parent == out.resolve():
-        raise UserError(f"--replay {file}: a run cannot be repeated in its own folder; name another --out")
-    config = config.replace(machine=config.machine.replace(cluster=None))  # the cluster is a place
     also = {"puct_version": puct.PUCT_VERSION, "replay": file_hash(file) if file else None}
     return identity.opened(config, out, KIND, FILES, FREE, **also)
 
@@ -78,14 +62,8 @@ def finished_iterations(out: Path) -> list[Metrics]:
     """The metrics of the finished iterations, in order. Raises UserError where those of an earlier one are missing."""
     finished: list[Metrics] = []
     while (path := iteration_folder(out, len(finished) + 1) / METRICS).is_file():
-        with path.open("rb"):  # without permission to read it, nothing is lost
-            finished.append(read_object(path))
-        if not {"iteration", "accepted", "minutes", "games", "learned_from"} <= finished[-1].keys():
-            raise UserError(f"{path}: damaged; {LOST}")
-    # A later folder proves that an earlier iteration was finished, even if its metrics are gone.
-    begun = [int(folder.name) for folder in out.glob("iterations/[0-9]*") if folder.name.isdecimal()]
-    last = max(run_folder.result_of(out).get("iterations", 0), *(number - 1 for number in begun), 0)
-    if last > len(finished):
+        finished.append(json.loads(path.read_bytes()))
+    if (last := run_folder.result_of(out).get("iterations", 0)) > len(finished):
         raise UserError(f"{path}: missing, though the run has finished iteration {last}; {LOST}")
     return finished
 
@@ -115,17 +93,12 @@ def champion_file(out: Path, finished: Sequence[Metrics]) -> Path:
     return iteration_folder(out, accepted[-1]) / CANDIDATE if accepted else out / INITIAL
 
 
-def has_begun(out: Path) -> bool:
-    """Whether the run has a network to resume from."""
-    return (out / INITIAL).is_file() or champion_file(out, finished_iterations(out)).is_file()
-
-
 def publish(folder: run_folder.Run, finished: Sequence[Metrics], iterations: int) -> None:
     """Bring the run's own files up to its last finished iteration: `best.keras`, curves, record.
 
     The record of a run by the clock that has finished all its `iterations` says what `--replay` repeats.
 
-    Deletes what no resumed run needs: candidates that do not play, checkpoints but the last, games that are not kept.
+    Deletes what no resumed run needs: candidates that do not play, and checkpoints but the last.
     """
     out = Path(str(folder.storage))
     if not finished:
@@ -141,9 +114,6 @@ def publish(folder: run_folder.Run, finished: Sequence[Metrics], iterations: int
             (iteration / CANDIDATE).unlink(missing_ok=True)
         if number < len(finished):
             (iteration / CHECKPOINT).unlink(missing_ok=True)
-        # The window of games only moves forward.
-        if number < finished[-1]["learned_from"] and not folder.settings["replay"]["keep_games"]:
-            shutil.rmtree(iteration / GAMES, ignore_errors=True)
     report(out, finished)
     result = {"iterations": len(finished), **finished[-1]}
     schedule = folder.settings["schedule"]
@@ -156,12 +126,5 @@ def report(out: Path, finished: Sequence[Metrics]) -> None:
     """Draw the curves over all iterations."""
     from distill.training import history
 
-    def plain(metrics: Metrics) -> dict[str, float]:
-        numbers = {name: value for name, value in metrics.items() if name not in UNDRAWN}
-        return {name: math.nan if value is None else float(value) for name, value in numbers.items()}
-
-    # Leave out panels without a curve, such as the arena of a run without a gate.
-    measured = {name for name, value in finished[-1].items() if value is not None}
-    panels = {title: [name for name in names if name in measured] for title, names in PANELS.items()}
-    shown = {title: names for title, names in panels.items() if names}
-    history.write(out, [plain(metrics) for metrics in finished], shown, "iteration")
+    rows = [{name: value for name, value in metrics.items() if name != "games_hash"} for metrics in finished]
+    history.write(out, rows, PANELS, "iteration")

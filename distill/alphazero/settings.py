@@ -59,8 +59,6 @@ class ReplaySettings(Settings):
     """latest games to learn from; default: no limit"""
     boards: int | None = Field(40_960, ge=1)
     """boards drawn from these per iteration; `none`: all"""
-    keep_games: bool = True
-    """keep games that are no longer used"""
 
 
 class ArenaSettings(Settings):

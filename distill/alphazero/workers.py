@@ -33,21 +33,15 @@ if TYPE_CHECKING:
 
 def start(config: SelfPlayConfig, processes: int) -> Workers:
     """The workers that a config asks for, started: of its cluster, or so many processes; 0: this process."""
+    pool = executors.started(processes) if processes else Workers()
     if config.machine.cluster:
-        pool: Workers = on_cluster(config.machine.cluster)
-    else:
-        pool = executors.started(processes) if processes else Workers()
+        pool = Cluster(config.machine.cluster, versions_here)
     pool.window = pool.number  # no task waits for a worker, so few are in flight when a clock ends the games
     return pool
 
 
-def on_cluster(address: str) -> Cluster:
-    """The workers of a cluster that evaluate networks and search as this process does."""
-    return Cluster(address, versions_here)
-
-
 def versions_here() -> dict[str, Any]:
-    """The versions that decide what a network plays."""
+    """The versions that decide what a network plays, which are equal on all workers."""
     backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
     versions = provenance.versions(*selfplay.LIBRARIES, backend)
     return versions | shards.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": backend}

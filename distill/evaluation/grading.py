@@ -127,14 +127,6 @@ def compare(boards: GradedBoards, one: Graded, other: Graded) -> dict[str, dict[
     return result
 
 
-def by_stones(values: Array, ply: Array, trials: int, bands: Sequence[tuple[int, int]]) -> dict[str, Estimate]:
-    """The mean of the values (R,) of rows, each of `trials` trials, by stones on the board (R,), and then of all."""
-    by_band = {}
-    for low, high in bands:
-        by_band[f"{low}–{high}" if low < high else str(low)] = share(values[(low <= ply) & (ply <= high)], trials)
-    return by_band | {"all": share(values, trials)}
-
-
 def mirrored_moves(boards: GradedBoards, graded: Graded) -> float | None:
     """Share of boards on which the moves on the board and on its mirror are each other's mirror.
 
@@ -215,10 +207,8 @@ def read_boards(
     folder: Path | None, half: Half, sets: Sequence[str] | None, count: int | None, seed: int
 ) -> GradedBoards:
     """At most `count` boards of each of these sets, all for None. Raises DataError for an unknown set."""
-    if count is not None and count < 1:
-        raise ValueError(f"boards {count}: must be at least 1")
     boards = benchmark.read(folder, half=half, sets=sets or None)
-    return sample(boards, count, seed) if count else boards
+    return boards if count is None else sample(boards, count, seed)
 
 
 def grade_aloud(player: Player, boards: GradedBoards, seed: int) -> Graded:

@@ -34,7 +34,6 @@ from distill.common import Progress, executors, say
 from distill.common.progress import Advance, silent
 from distill.common.settings import as_json
 from distill.datasets.grades import grade_moves, is_critical
-from distill.evaluation.grading import by_stones
 from distill.game.rules import CENTRE, COLUMNS, Bitboards, is_own_mirror
 from distill.games.reader import RawRows
 from distill.mcts import compiling
@@ -54,9 +53,6 @@ LABELS = 9
 
 BANDS = ((0, 8), (9, 16), (17, 24), (25, 32), (33, 41))
 """Numbers of stones that are counted together."""
-
-AT_MOST = (15, 19)
-"""Stones up to which a network's accuracy is also given, beside figures of shorter games."""
 
 CHUNK = 2048
 """Labels between two reports of progress; enough to share between processes."""
@@ -162,16 +158,15 @@ def _fold_visits(visits: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> ND
 def against(players: Sequence[NetworkPlayer], rows: RawRows) -> tuple[Shares, dict[str, Any]]:
     """Each network's top-1 accuracy on the rows, and `accuracy.compare`, by its name.
 
-    Top-1 accuracy by BANDS, in all, up to AT_MOST stones, and on a game's first rows.
+    Top-1 accuracy by BANDS, in all, and on a game's first rows.
     """
     say(f"evaluating {len(players)} network{'s' if len(players) > 1 else ''} on {len(rows):,} rows")
-    beside = {f"at most {stones}": rows.ply <= stones for stones in AT_MOST}
-    beside[f"first {FIRST_ROWS} rows of a game"] = is_early(rows)
+    parts = {f"{low}–{high}": (low <= rows.ply) & (rows.ply <= high) for low, high in BANDS}
+    parts |= {"all": np.ones(len(rows), np.bool_), f"first {FIRST_ROWS} rows of a game": is_early(rows)}
     top1, compared = Shares(), dict[str, Any]()
     for player in players:
         answered = answers(player.predict, rows)
         same = answered.label == answered.move
-        top1[player.name] = by_stones(same, rows.ply, 1, BANDS)
-        top1[player.name] |= {name: share(same[where], 1) for name, where in beside.items()}
+        top1[player.name] = {title: share(same[where], 1) for title, where in parts.items()}
         compared[player.name] = compare(answered, rows)
     return top1, compared

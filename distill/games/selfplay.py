@@ -1,7 +1,7 @@
 """Games in which a search guided by a network plays both sides, written as ordinary shards.
 
-In: settings, the network's evaluator, the shards to make. Out: a file a shard, written once the last of its games has
-ended. All games are played in lock step in this process. The caller holds the folder and records the result
+In: settings, the network's evaluator, the shards to make. Out: the content of each shard, once the last of its games
+has ended. All games are played in lock step in this process. The caller holds the folder and records the result
 (`shards.finish`).
 
 A row is a row of `schema.py` with one vote: `label` is the column that the search prefers, `move` the one played, which
@@ -11,15 +11,13 @@ policy in thousandths.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from distill.common import write_atomically
 from distill.common.progress import Advance, silent
 from distill.common.settings import Seed, Settings
 from distill.games import playing, shards
@@ -56,7 +54,7 @@ def make_shards(
     run: Mapping[str, Any],
     evaluate: BitboardEvaluator,
     tasks: Sequence[shards.Task],
-    folder: Path,
+    write: Callable[[str, bytes], object],
     *,
     lanes: int = puct.LANES,
     advance: Advance = silent,
@@ -68,6 +66,7 @@ def make_shards(
     Args:
       run: the identity of the run.
       evaluate: the network that `run` names.
+      write: called with the name and the content of a shard.
       lanes: games played side by side; no influence on the games.
       advance: called with the number of further finished games.
     """
@@ -86,7 +85,7 @@ def make_shards(
                 table = playing.rows(record, places, numbers[places])
                 task = shards.Task(index=index, games=len(places))
                 entry, content = shards.encoded(table, run, task, index * size, LIBRARIES)
-                write_atomically(folder / entry.name, content)
+                write(entry.name, content)
 
     puct.play_games(
         *playing.starts(settings, numbers.tolist()),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import keras
 import numpy as np
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from distill.game.rules import CELLS
 from distill.networks import saved
 from distill.networks.copies import copy
-from distill.networks.predict import Predict
 from distill.players.match import Games, Pairing, decide, play_games, results_of
 from distill.players.network import NetworkPlayer
 from distill.players.player import seeds_for
@@ -26,9 +24,6 @@ from distill.policy_gradient.settings import ReinforceConfig
 from distill.training.schedule import State
 from distill.training.step import TrainingModel
 from distill.training.streams import Batch, Stream
-
-Mode = Literal["sample", "policy"]
-"""Whether a network draws its move from its policy, or plays the most likely column."""
 
 LEARNER = 0
 """The learner's index in a list of players; its opponents, or its rival, follow."""
@@ -62,11 +57,12 @@ class GamesStream(Stream):
         self.config, self.state, self.step = config, state, state.step
         self.learner = model.core
         self.others = self.opponents = [copy(core, config.precision) for _ in range(config.opponents.number)]
-        self.players = [sampler(saved.predict_with(network)) for network in (model.core, *self.opponents)]
+        predicts = map(saved.predict_with, (model.core, *self.opponents))
+        self.players = [NetworkPlayer(name="learner", predict=predict, mode="sample") for predict in predicts]
         self.scores: list[dict[str, float]] = []
 
     def __next__(self) -> Batch:
-        config, learning = self.config, self.config.learning
+        config, learning, (first, last) = self.config, self.config.learning, self.config.learning.entropy
         pairings = both_sides(config.games, config.opponents.number)
         games = play_games(self.players, pairings, match_seed(config, TRAINING_GAMES, self.step))
         self.points = (results_of(games, pairings, LEARNER) + 1) / 2
@@ -75,7 +71,7 @@ class GamesStream(Stream):
         returns = games.returns[moved] * learning.discount ** plies_left[moved]
         constants = {
             "baseline": float(np.mean(returns)) if learning.baseline == "mean" else 0.0,
-            "entropy_weight": linear(*learning.entropy, self.step / config.steps),
+            "entropy_weight": first + (last - first) * (self.step / config.steps),
         }
         targets = {"move": games.moves[moved].astype(np.int32), "return": returns.astype(np.float32)}
         targets |= {name: np.full(len(returns), value, np.float32) for name, value in constants.items()}
@@ -86,20 +82,11 @@ class GamesStream(Stream):
         """Let the learner replace its oldest opponent, if the gate says so."""
         settings, state = self.config.opponents, self.state
         state.window, passed = decide(
-            state.window,
-            self.points.tolist(),
-            games=settings.gate_games,
-            gate=settings.gate,
-            rule=settings.gate_rule,
+            state.window, self.points.tolist(), games=settings.gate_games, gate=settings.gate, rule=settings.gate_rule
         )
         if passed:
             self.opponents[state.replaced % settings.number].set_weights(self.learner.get_weights())
             state.replaced += 1
-
-
-def sampler(predict: Predict, mode: Mode = "sample") -> NetworkPlayer:
-    """The player that draws its moves from a network's policy."""
-    return NetworkPlayer(name="learner", predict=predict, mode=mode)
 
 
 def both_sides(games: int, opponents: int = 1) -> list[Pairing]:
@@ -119,13 +106,3 @@ def learner_moves(games: Games, pairings: Sequence[Pairing]) -> tuple[NDArray[np
 def match_seed(config: ReinforceConfig, purpose: int, number: int) -> int:
     """The seed of a match for one of the purposes above."""
     return int(seeds_for(config.seed, purpose, number)[0])
-
-
-def stepwise(values: tuple[float, ...], done: float) -> float:
-    """The value that applies when a share `done`, in [0, 1), of a run is over; each applies for an equal share."""
-    return values[int(done * len(values))]
-
-
-def linear(first: float, last: float, done: float) -> float:
-    """The value between `first` and `last` when a share `done` of a run is over."""
-    return first + (last - first) * done

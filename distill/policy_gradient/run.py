@@ -24,8 +24,9 @@ from distill.networks.predict import Predict
 from distill.players.intervals import share
 from distill.players.match import play_games, results_of
 from distill.players.names import make
+from distill.players.network import NetworkPlayer
 from distill.policy_gradient import RIVALS, games
-from distill.policy_gradient.games import LEARNER, GamesState, GamesStream, Mode
+from distill.policy_gradient.games import LEARNER, GamesState, GamesStream
 from distill.policy_gradient.settings import ReinforceConfig
 from distill.training import checkpoint, history, loop, losses, step
 
@@ -52,7 +53,7 @@ def train(core: keras.Model, config: ReinforceConfig, folder: Path) -> GamesStat
     if stored:
         checkpoint.restore(model, stored[0], folder, stream.opponents)
         step.copy_learned(model, core)
-    predict = saved.predict_with(core)  # follows later changes of the weights
+    predict, rates = saved.predict_with(core), config.learning.lr  # `predict` follows later changes of the weights
 
     def evaluate(means: dict[str, float], began: float) -> None:
         step.copy_learned(model, core)
@@ -74,7 +75,7 @@ def train(core: keras.Model, config: ReinforceConfig, folder: Path) -> GamesStat
             state,
             folder,
             every=config.evaluation.eval_every,
-            rate=lambda number: games.stepwise(config.learning.lr, number / config.steps),
+            rate=lambda number: rates[int(number / config.steps * len(rates))],
             evaluate=evaluate,
             amount=(config.games, "games"),
         )
@@ -128,15 +129,16 @@ def evaluated(
     return row
 
 
-def against(predict: Predict, rival: str, number: int, seed: int, mode: Mode = "sample") -> NDArray[np.float32]:
+def against(predict: Predict, rival: str, number: int, seed: int, mode: str = "sample") -> NDArray[np.float32]:
     """float32 (number,), the network's results against a rival from the empty board, half of them from either side."""
     pairings = games.both_sides(number)
-    return results_of(play_games([games.sampler(predict, mode), make(rival)], pairings, seed), pairings, LEARNER)
+    network = NetworkPlayer(name="learner", predict=predict, mode=mode)
+    return results_of(play_games([network, make(rival)], pairings, seed), pairings, LEARNER)
 
 
 def final_evaluation(predict: Predict, config: ReinforceConfig) -> dict[str, Any]:
     """By rival, the games won of `final_games`, with a 95 % interval, and drawn; with sampled and with greedy moves."""
-    modes: dict[str, Mode] = {"": "sample", "_greedy": "policy"}
+    modes = {"": "sample", "_greedy": "policy"}
     say(f"evaluating the result: {len(RIVALS) * len(modes)} matches of {config.evaluation.final_games:,} games")
     report: dict[str, Any] = {}
     for number, rival in enumerate(RIVALS):

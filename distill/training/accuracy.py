@@ -75,10 +75,7 @@ def answers(predict: Predict, rows: reader.RawRows) -> Answers:
     mirrored = rules.COLUMNS - 1 - label
     folded = rules.is_own_mirror(rows.current, rows.mask) & (joined["move"] == mirrored)
     return Answers(
-        move=joined["move"],
-        policy=joined["policy"],
-        value=joined.get("value"),
-        label=np.where(folded, mirrored, label),
+        move=joined["move"], policy=joined["policy"], value=joined.get("value"), label=np.where(folded, mirrored, label)
     )
 
 

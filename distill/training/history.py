@@ -33,11 +33,14 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
 
 
 def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
-    """Write the curves as PNG: one plot per panel, side by side."""
+    """Write the curves as PNG: one plot for each panel that has a curve, side by side."""
     from matplotlib.ticker import MaxNLocator
 
-    figure, subplots = new_figure(1, len(panels), 11, 3.4)
-    for axes, (title, names) in zip(subplots, panels.items(), strict=True):
+    measured = {name for name in table if table[name].notna().any()}
+    curves = {title: [name for name in names if name in measured] for title, names in panels.items()}
+    shown = {title: names for title, names in curves.items() if names}
+    figure, subplots = new_figure(1, len(shown), 11, 3.4)
+    for axes, (title, names) in zip(subplots, shown.items(), strict=True):
         for name in names:
             axes.plot(table[over], table[name], marker=".", label=name.replace("_", " "))
         axes.set(title=title, xlabel=over)

@@ -47,8 +47,7 @@ def opened(
     """
     if config.restart and config.init:
         init = finding.network_file(config.init)
-        paths = (init.parent.resolve() / init.name, init.resolve())  # of a link, and of its target
-        if any(path.is_relative_to(out.resolve() / name) for path in paths for name in files):
+        if any(init.resolve().is_relative_to(out.resolve() / name) for name in files):
             raise UserError(f"{init}: --restart would delete the initial network; name another --out")
     known, settings = identity(config, free, **also), as_json(config.replace(restart=False))
     return run_folder.opened(out, kind, known, settings=settings, files=files, restart=config.restart)

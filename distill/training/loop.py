@@ -31,9 +31,6 @@ from distill.training.identity import LAST
 from distill.training.recipe import Recipe
 from distill.training.schedule import State, ValidatedState
 
-SHARE_OF_MINUTES = 0.85
-"""Share of `minutes` planned for training steps; evaluations, saving and export need the rest."""
-
 Evaluate: TypeAlias = Callable[[dict[str, float], float], None]
 """Called after the steps until an evaluation, with the means of their losses and the time at which they began. It
 measures what was learned, adds a row to the history and saves the network."""
@@ -104,9 +101,10 @@ def train(
     say("compiling the training step")
     if stored:
         checkpoint.restore(model, stored[0], folder)
-    state = stored[1] if stored else ValidatedState(planned_steps=_planned_steps(model, training, recipe))
-    rate = partial(schedule.learning_rate, recipe, state)
     an_epoch = batching.batches_an_epoch(len(training), recipe.batch_size)
+    planned = recipe.length.steps or recipe.length.epochs * an_epoch
+    state = stored[1] if stored else ValidatedState(planned_steps=planned)
+    rate = partial(schedule.learning_rate, recipe, state)
 
     def evaluate(means: dict[str, float], began: float) -> None:
         step.copy_learned(model, core, initial, recipe.interpolate)
@@ -144,14 +142,3 @@ def train(
     if state.stopped_early:
         say(f"stopped early: {schedule.STOP} evaluations without a better validation loss")
     return state
-
-
-def _planned_steps(model: step.TrainingModel, training: batching.Examples, recipe: Recipe) -> int:
-    """Steps of the run: `steps`, or those of all epochs, or as many as fit into `minutes` at the speed measured now."""
-    if recipe.length.steps is not None:
-        return recipe.length.steps
-    steps = recipe.length.epochs * batching.batches_an_epoch(len(training), recipe.batch_size)
-    if recipe.length.minutes is None:
-        return steps
-    speed = step.steps_a_second(model, training, lambda: True)
-    return max(1, min(steps, int(recipe.length.minutes * 60 * SHARE_OF_MINUTES * speed)))

@@ -66,18 +66,14 @@ def policy_gradient_loss(
     chosen = ops.sum(ops.one_hot(targets["move"], COLUMNS, dtype=log_policy.dtype) * log_policy, axis=1)
     # A value baseline is a constant: the value learns from its own term.
     expected = ops.stop_gradient(outputs["value"]) if baseline == "value" else targets["baseline"]
-    loss = -(targets["return"] - expected) * chosen - targets["entropy_weight"] * _entropy(log_policy)
+    loss = -(targets["return"] - expected) * chosen - targets["entropy_weight"] * entropy(log_policy)
     if "value" in outputs:
         loss += value_weight * ops.square(outputs["value"] - targets["return"])
     return loss
 
 
-def policy_entropy(outputs: Mapping[str, Any]) -> Any:
+def entropy(log_policy: Any) -> Any:
     """H(π) in nats, (B,): log 7 if all columns are equally likely, 0 if one is certain."""
-    return _entropy(ops.log_softmax(outputs["logits"]))
-
-
-def _entropy(log_policy: Any) -> Any:
     return -ops.sum(ops.exp(log_policy) * log_policy, axis=1)
 
 

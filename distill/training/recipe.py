@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from distill.common.settings import Seed, Settings
 
@@ -16,16 +16,8 @@ class Length(Settings):
     """passes over the training boards"""
     steps: int | None = Field(None, ge=1)
     """number of steps, instead of --epochs"""
-    minutes: float | None = Field(None, gt=0)
-    """time limit in minutes: fewer steps are planned if the measured speed is too low"""
     eval_every: int | None = Field(None, ge=1)
     """steps between evaluations, each with a checkpoint to resume from; default: one epoch"""
-
-    @model_validator(mode="after")
-    def _is_one_length(self) -> Self:
-        if self.steps is not None and self.minutes is not None:
-            raise ValueError(f"--steps {self.steps} must be left out with minutes, from which the steps are planned")
-        return self
 
 
 class Targets(Settings):

@@ -48,13 +48,9 @@ def learning_rate(recipe: Recipe, state: ValidatedState, step: int) -> float:
     """The learning rate of a step until the next evaluation."""
     if recipe.schedule == "plateau":
         return recipe.lr * state.lr_factor
-    return cosine(recipe.lr, step, state.planned_steps)
-
-
-def cosine(peak: float, step: int, steps: int) -> float:
-    """The learning rate of step number `step`, from 0: rises linearly to `peak`, then falls as a cosine to zero."""
-    rising = min(1.0, (step + 1) / max(1.0, WARM_UP * steps))
-    return peak * rising * (1 + math.cos(math.pi * step / steps)) / 2
+    # Rises linearly to the peak, then falls as a cosine to zero.
+    rising = min(1.0, (step + 1) / max(1.0, WARM_UP * state.planned_steps))
+    return recipe.lr * rising * (1 + math.cos(math.pi * step / state.planned_steps)) / 2
 
 
 def after_evaluation(recipe: Recipe, state: ValidatedState) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,14 +17,10 @@ from numpy.typing import NDArray
 
 from distill import networks
 from distill.common import UserError, say_once
-from distill.datasets import batching
 from distill.networks import backend, finding, heads, saved
 from distill.networks.copies import copy_weights
-from distill.training import checkpoint, losses, on_device, streams
+from distill.training import losses, on_device, streams
 from distill.training.recipe import Recipe
-
-TIMED_STEPS = 10
-"""Steps between two looks at the clock where speed is measured."""
 
 OUTPUT_LAYERS = ["logits", "read_out", "value_unit"]
 """Layers that give logits or the value. Muon, which equalizes all directions of a matrix, does not suit them."""
@@ -85,7 +80,7 @@ class TrainingModel(keras.Model):
     ) -> Any:
         """The batch's mean of weight · loss."""
         if self.entropy is not None:
-            self.entropy.update_state(losses.policy_entropy(y_pred))
+            self.entropy.update_state(losses.entropy(ops.log_softmax(y_pred["logits"])))
         return ops.mean(sample_weight * self.loss_of_boards(y, y_pred))
 
 
@@ -192,32 +187,8 @@ def require_number(loss: float, step: int, recipe: Recipe) -> None:
         raise UserError(f"the loss is not a number after step {step}; {again}")
 
 
-def steps_a_second(model: TrainingModel, examples: batching.Examples, over: Callable[[], bool]) -> float:
-    """The speed of training steps on a table, measured until `over()`; the model is left as it was."""
-    before, recipe = checkpoint.snapshot(model), model.recipe
-    stream = streams.table(model, examples, batching.picks(len(examples), recipe.batch_size, seed=recipe.seed))
-    at_once = on_device.STEPS if stream.on_device else TIMED_STEPS
-
-    def work() -> None:
-        # Whatever the losses are: at the full rate, which training reaches slowly, they may become NaN.
-        for _ in _logs(model, stream, range(at_once), lambda _: recipe.lr, lambda: False):
-            pass
-
-    work()  # the first step compiles, the next ones fetch memory
-    began, steps = time.monotonic(), 0
-    while not steps or not over():
-        work()
-        steps += at_once
-    speed = steps / (time.monotonic() - began)
-    checkpoint.restore(model, before)
-    return speed
-
-
 def copy_learned(
-    model: TrainingModel,
-    core: keras.Model,
-    initial: Sequence[NDArray[np.float32]] = (),
-    interpolate: float = 0,
+    model: TrainingModel, core: keras.Model, initial: Sequence[NDArray[np.float32]] = (), interpolate: float = 0
 ) -> None:
     """Set `core` to what was learned: the weights' EMA where one is kept, interpolated with the `initial` weights.
 

@@ -8,7 +8,6 @@
 """
 
 import hashlib
-import json
 import os
 import signal
 from functools import partial
@@ -18,10 +17,10 @@ from typing import Any
 import pytest
 from helpers import same_record, shard_hashes, state
 from network_helpers import same
-from selfplay_helpers import games_of, metrics_of, tiny
+from selfplay_helpers import games_of, metrics_of, replay_of, tiny
 
 from distill import evaluate, selfplay
-from distill.alphazero import games, run_files, workers
+from distill.alphazero import run_files, workers
 from distill.common import UserError, executors, run_folder
 from distill.common import cluster as cluster_module
 from distill.games.shards import Task
@@ -73,33 +72,26 @@ def test_a_cluster_plays_the_bytes_of_a_local_run(alone, flags, network, tmp_pat
     assert len(shard_hashes(tmp_path)) == 5
     assert shard_hashes(tmp_path) == shard_hashes(alone)
     assert same_record(tmp_path, alone)
-    assert run_folder.read(tmp_path).settings["machine"]["cluster"] is None
     assert selfplay.main(command) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
     with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
         names = client.run(received)
-    assert len(names) == 2
-    assert {tuple(each) for each in names.values()} == {(hashlib.sha256(network.read_bytes()).hexdigest() + ".keras",)}
+    sent = hashlib.sha256(network.read_bytes()).hexdigest() + ".keras"
+    assert list(names.values()) == [[sent], [sent]]
 
 
-def play_or_die(marker: Path, player: games.Player, todo: list[Task], *arguments: Any) -> dict[str, bytes | None]:
-    """A worker that is killed at the first try of shard 1."""
-    if any(task.index == 1 for task in todo) and not marker.exists():
-        marker.touch()
+def alone_or_die(marker: Path | None, work: Any, todo: list[Task], *arguments: Any) -> Any:
+    """A worker that is killed when it tries shard 1: at the first try, or without a marker at every try."""
+    if any(task.index == 1 for task in todo) and not (marker and marker.exists()):
+        if marker:
+            marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return games.play(player, todo, *arguments)
-
-
-def die(player: games.Player, todo: list[Task], *arguments: Any) -> dict[str, bytes | None]:
-    """A worker that is killed whenever it tries shard 1."""
-    if any(task.index == 1 for task in todo):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return games.play(player, todo, *arguments)
+    return work(todo, *arguments)
 
 
 @pytest.mark.parametrize("place", ["here", "cluster"])
 def test_a_killed_worker_costs_its_task(alone, flags, tmp_path, cluster, monkeypatch, place):
-    monkeypatch.setattr(games, "play", partial(play_or_die, tmp_path / "died"))
+    monkeypatch.setattr(workers, "alone", partial(alone_or_die, tmp_path / "died"))
     out, where = tmp_path / "games", ["--cluster", cluster.scheduler_address]
     assert selfplay.main([*flags, str(out), *(["--workers", "1"] if place == "here" else where)]) == 0
     assert (tmp_path / "died").exists()
@@ -112,48 +104,39 @@ def test_shards_that_kill_every_worker_are_named_and_all_others_are_made(
     with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
         client.wait_for_workers(2)  # with one worker all shards would be one task
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to restart a worker takes seconds
-    monkeypatch.setattr(games, "play", die)
     command = [*flags, str(tmp_path), "--cluster", cluster.scheduler_address]
-    assert selfplay.main(command) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(workers, "alone", partial(alone_or_die, None))
+        assert selfplay.main(command) == 1
     named = capsys.readouterr().err
     assert "shard-00001.parquet" in named
     assert "worker processes died at every try of a task" in named
     left = {name: digest for name, digest in shard_hashes(alone).items() if name not in named}
     assert shard_hashes(tmp_path) == left != {}
-    monkeypatch.undo()
     assert selfplay.main(command) == 0
     assert shard_hashes(tmp_path) == shard_hashes(alone)
 
 
-SMOKE = ["--preset", "smoke", "--set", "eval_boards=5", "--iterations", "2"]
+COUNTS = [{"games": games, "steps": steps} for games, steps in ((4, 0), (4, 2), (4, 2), (0, 2))]
+VALUES = ("eval_boards=5", "shard_games=2", "batch_size=16", "precision=float32", "teacher_simulations=20")
 
 
-def test_a_run_plays_and_meets_its_champion_there(network, tmp_path, cluster, eagerly, monkeypatch):
-    monkeypatch.setattr(run_files, "report", lambda *_: None)
-    command = [*SMOKE, "--init", str(network), "--out"]
-    assert selfplay.main([*command, str(tmp_path / "here"), "--workers", "1"]) == 0
-    assert selfplay.main([*command, str(tmp_path / "there"), "--cluster", cluster.scheduler_address]) == 0
-    here, there = (tmp_path / name for name in ("here", "there"))
-    assert games_of(there) == games_of(here) != []
-    assert metrics_of(there) == metrics_of(here)
-    assert all(each["distinct_games"] for each in metrics_of(there))
-    weights = [saved.load_core(run / "best.keras").get_weights() for run in (here, there)]
-    assert same(*weights)
-
-
-@pytest.mark.slow
-def test_a_network_learns_here_while_others_play_there(
-    network, tmp_path, cluster, small_networks, eagerly, monkeypatch
+@pytest.mark.parametrize("kind", ["arena", pytest.param("replay", marks=pytest.mark.slow)])
+def test_a_whole_run_gives_the_weights_of_a_local_one(
+    kind, network, tmp_path, cluster, small_networks, eagerly, monkeypatch
 ):
     monkeypatch.setattr(run_files, "report", lambda *_: None)
-    counts = [{"games": games, "steps": steps} for games, steps in ((4, 0), (4, 2), (4, 2), (0, 2))]
-    (tmp_path / "run.json").write_text(json.dumps({"result": {"replay": counts}}))
-    values = ("eval_boards=5", "shard_games=2", "batch_size=16", "precision=float32", "teacher_simulations=20")
-    words = ["--preset", "hour", "--init", str(network), *(f"--set={value}" for value in values)]
-    words += ["--replay", str(tmp_path / "run.json"), "--out"]
-    assert selfplay.main([*words, str(tmp_path / "there"), "--cluster", cluster.scheduler_address]) == 0
-    assert selfplay.main([*words, str(tmp_path / "here"), "--workers", "1"]) == 0
-    assert games_of(tmp_path / "there") == games_of(tmp_path / "here") != []
+    words = ["--preset", "smoke", "--set", "eval_boards=5", "--init", str(network)]
+    if kind == "replay":
+        words = ["--preset", "hour", "--init", str(network), *(f"--set={value}" for value in VALUES)]
+        words = replay_of(COUNTS, tmp_path / "record.json", *words)
+    here, there = tmp_path / "here", tmp_path / "there"
+    assert selfplay.main([*words, "--out", str(here), "--workers", "1"]) == 0
+    assert selfplay.main([*words, "--out", str(there), "--cluster", cluster.scheduler_address]) == 0
+    assert games_of(there) == games_of(here) != []
+    assert metrics_of(there) == metrics_of(here)
+    assert kind == "replay" or all(row["distinct_games"] for row in metrics_of(there))
+    assert same(*(saved.load_core(run / "best.keras").get_weights() for run in (here, there)))
 
 
 def test_workers_with_another_backend_are_refused_before_anything_is_deleted(
@@ -167,7 +150,7 @@ def test_workers_with_another_backend_are_refused_before_anything_is_deleted(
     monkeypatch.undo()
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     with pytest.raises(UserError, match="backend tensorflow there, jax here"):
-        workers.on_cluster(cluster.scheduler_address)
+        cluster_module.Cluster(cluster.scheduler_address, workers.versions_here)
     assert state(alone) == before
 
 

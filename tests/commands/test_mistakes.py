@@ -42,7 +42,6 @@ play nobody -> player 'nobody' is unknown
 play uct:0 -> whole number of simulations
 reinforce --arch gpt -> --arch gpt must be one of
 reinforce --arch cnn --init models/pillar -> --arch and --init exclude each other
-reinforce --games 6 --set opponents.number=4 -> opponents.number 4 must be at most 3 with --games 6
 selfplay --games-only -> --games-only needs --init
 selfplay --set arena.plies=1 -> there are only about 4 openings
 selfplay --set opening_moves=[3,1] -> --set opening_moves 3 1 must be two numbers
@@ -50,7 +49,6 @@ selfplay --set teacher_share=0.1 -> stages and teacher_share need --minutes
 serve --host everywhere -> --host everywhere: value is not a valid IPv4 or IPv6 address
 serve --allow-host example.org:80 -> --allow-host example.org:80: String should match pattern
 train --arch gpt -> --arch gpt must be one of
-train --steps 9 --set minutes=1 -> --steps 9 must be left out with minutes
 train --set interpolate=0.5 -> interpolate 0.5 must be 0 without --init
 train --arch resnet --value-target none -> --value-target none does not fit resnet, which always has a value head
 walk -> needs PLAYER

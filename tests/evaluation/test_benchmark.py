@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import low, one_row_games, write_games
+from helpers import one_row_games, write_games
 
 from distill.common import DataError
 from distill.datasets import benchmark, preparation
@@ -19,11 +19,12 @@ from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import (
     Position,
     canonicalise,
+    from_moves,
     is_over,
     legal_columns,
     legal_mask,
+    mirror,
     mirror_bits,
-    parse_board,
     problem_with,
 )
 from distill.games import schema
@@ -66,12 +67,8 @@ def test_a_live_solver_gives_the_stored_scores(shipped):
 
 def test_prepare_keeps_every_board_out_of_training(tmp_path, shipped):
     """Games that pass through benchmark boards, half of them in the mirror, and through one other board."""
-    boards = [
-        Position(int(turn(shipped.current[row : row + 1])[0]), int(turn(shipped.mask[row : row + 1])[0]))
-        for turn in (np.copy, mirror_bits)
-        for row in range(0 if turn is np.copy else 5, len(shipped), 10)
-    ]
-    boards = [parse_board(ONE_STONE), *boards]
+    stored = [Position(int(c), int(m)) for c, m in zip(shipped.current[::5], shipped.mask[::5], strict=True)]
+    boards = [from_moves("4"), *stored[::2], *map(mirror, stored[1::2])]
     labels = [legal_columns(position)[0] for position in boards]
     write_games(tmp_path / "games", one_row_games(boards, labels), shard_games=len(boards))
 
@@ -81,13 +78,8 @@ def test_prepare_keeps_every_board_out_of_training(tmp_path, shipped):
     everything = training_boards(exclude=())
     assert len(preparation.load(everything.folder, schema.TRAINING)) == len(boards)
     default = training_boards()
-    assert preparation.load(default.folder, schema.TRAINING).mask.tolist() == [parse_board(ONE_STONE).mask]
+    assert preparation.load(default.folder, schema.TRAINING).mask.tolist() == [from_moves("4").mask]
     assert default.result["counts"]["excluded"] == {"boards": len(shipped), "rows": len(boards) - 1}
-
-
-ONE_STONE = low("""
-    . . . X . . .
-""")
 
 
 def test_a_half_or_some_sets_can_be_read(shipped):
@@ -98,15 +90,11 @@ def test_a_half_or_some_sets_can_be_read(shipped):
     assert some.scores.shape == (750, 7)
     with pytest.raises(DataError, match="no set opening; there are midgame"):
         benchmark.read(sets=["opening"])
-    with pytest.raises(DataError, match=r"boards-final\.parquet: no such file"):
-        benchmark.read(half="final")
 
 
 @pytest.mark.parametrize(("content", "problem"), [(None, "no such file"), (b"PAR1", "damaged, or not a Parquet file")])
 def test_an_unusable_file_is_named_in_one_line(tmp_path, content, problem):
     if content is not None:
         (tmp_path / "boards-dev.parquet").write_bytes(content)
-    with pytest.raises(DataError, match=problem) as caught:
+    with pytest.raises(DataError, match=rf"^{tmp_path}/boards-dev.parquet: .*{problem}.*$"):
         benchmark.read(tmp_path)
-    assert str(tmp_path / "boards-dev.parquet") in str(caught.value)
-    assert "\n" not in str(caught.value)

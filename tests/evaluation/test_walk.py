@@ -1,6 +1,6 @@
 """The enumeration of a player's games as first mover, against plain Python and the solver. Properties:
 
-- layers, results, lines and best replies are those of plain recursion, by any number of workers;
+- layers, lines and best replies are those of plain recursion, by any number of workers;
 - a killed enumeration resumes to the same files;
 - the command refuses another player's folder and damaged files before it deletes anything;
 - a network of which only an 8-bit file can be evaluated is refused, and that file is walked under its own name.
@@ -8,8 +8,6 @@
 
 import importlib.util
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -21,7 +19,6 @@ from distill.evaluation import walk
 from distill.game import rules
 from distill.game.rules import EMPTY, Position
 from distill.players import solver
-from experiments.large.tree import back_up
 
 START = rules.from_moves("6724772136625432")
 """X moves and can win."""
@@ -52,55 +49,25 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> walk.Enumeration:
     return walk.Enumeration(tmp_path_factory.mktemp("walk"), choose)
 
 
-def test_layers_are_those_of_plain_python(tree):
-    layer = {EMPTY}
-    for found in tree.run(most_stones=10):
+def test_layers_and_lost_lines_are_those_of_plain_python(tree):
+    layer, last = {EMPTY}, {}
+    for last in tree.run(most_stones=10):
         after = [reply for position in layer for reply in replies_to(position, move_of(position))]
-        assert tree.keys(found["stones"]).tolist() == sorted(map(key_of, layer))
-        assert found["positions"] == len(layer)
-        assert found["won"] == sum(rules.is_won(rules.next_position(position, move_of(position))) for position in layer)
-        assert found["losing_replies"] == sum(map(rules.is_won, after))
-        assert found["draws"] == 0
+        assert tree.keys(last["stones"]).tolist() == sorted(map(key_of, layer))
+        wins = sum(rules.is_won(rules.next_position(position, move_of(position))) for position in layer)
+        assert last == {
+            "stones": last["stones"], "positions": len(layer), "won": wins, "draws": 0,
+            "losing_replies": sum(map(rules.is_won, after)),
+        }  # fmt: skip
         layer = {position for position in after if not rules.is_over(position)}
-    assert found["stones"] == 10
-    assert found["losing_replies"] > 0
-
-
-def test_backed_up_results_are_those_of_plain_recursion(tree):
-    reached = [{*tree.keys(stones).tolist()} for stones in range(0, 11, 2)]
-
-    def is_won(position: Position, move: int) -> bool:
-        """Whether every reply is won, in the tree up to 10 stones, by the player's own moves after this one."""
-        return not any(
-            rules.is_over(reply)
-            or (reply.ply <= 10 and not (key_of(reply) in reached[reply.ply // 2] and is_won(reply, move_of(reply))))
-            for reply in replies_to(position, move)
-        )
-
-    blunders = 0
-    for stones, not_won, blundered in back_up(tree, last=10):
-        positions = [Position(int(c), int(m)) for c, m in zip(*rules.from_keys(tree.keys(stones)), strict=True)]
-        failed = [position for position in positions if not is_won(position, move_of(position))]
-        assert not_won.tolist() == [*map(key_of, failed)]
-        others = {p: [move for move in rules.legal_columns(p) if move != move_of(p)] for p in failed}
-        assert blundered.tolist() == [key_of(p) for p in failed if any(is_won(p, move) for move in others[p])]
-        blunders += len(blundered)
-    assert blunders > 0
-
-
-def test_every_losing_reply_ends_a_line_of_the_players_moves(tree):
-    layers = [*tree.run(most_stones=10)]
+    assert last["stones"] == 10
     lost, drawn = tree.lines(10)
-    assert len(lost) == len({*lost}) == sum(layer["losing_replies"] for layer in layers)
     assert drawn == []
+    assert len(lost) == len({*lost}) > last["losing_replies"] > 0
     for line in lost:
-        position = EMPTY
-        for ply, letter in enumerate(line):
-            assert ply % 2 or int(letter) - 1 == move_of(position)
-            assert not rules.is_over(position)
-            position = rules.next_position(position, int(letter) - 1)
-        assert len(line) % 2 == 0
-        assert rules.is_won(position)
+        positions = [rules.from_moves(line[:ply]) for ply in range(len(line) + 1)]
+        assert rules.is_won(positions[-1])
+        assert [int(move) - 1 for move in line[::2]] == [move_of(position) for position in positions[:-1:2]]
 
 
 def test_a_killed_enumeration_resumes_to_the_same_files(tree, tmp_path, monkeypatch):
@@ -180,8 +147,6 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(tm
     printed = capsys.readouterr().out
     assert "up to 4 stones, not complete: 57 positions" in printed
     assert "pillar (saved_model/model.onnx, float32) moving first" in printed
-    identity = run_folder.finished(tmp_path, "walk against all replies").identity
-    assert identity["networks"]["pillar"]["precision"] == "float32"
     before = state(tmp_path)
     assert command.main(["random", *flags]) == 1
     error = capsys.readouterr().err
@@ -198,13 +163,6 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(tm
             assert f"{name}: damaged; restore it" in capsys.readouterr().err
         (tmp_path / name).write_bytes(whole)
     assert state(tmp_path) | {"_run.json": ""} == before | {"_run.json": ""}  # the record is that of an unfinished walk
-    shutil.copy(REFERENCE / "pillar" / "best.keras", tmp_path / "damaged.keras")
-    with (tmp_path / "damaged.keras").open("r+b") as file:
-        file.truncate(999)
-    before = state(tmp_path)
-    assert command.main([str(tmp_path / "damaged.keras"), *flags, "--restart"]) == 1
-    assert "not a readable Keras model" in capsys.readouterr().err
-    assert state(tmp_path) == before
 
 
 def test_an_8_bit_file_is_walked_only_under_its_own_name(tmp_path, monkeypatch, capsys):
@@ -245,13 +203,8 @@ def test_a_player_is_tried_before_a_walk_is_deleted_and_stays_the_same_in_worker
         walk._moves("first:move", ("first:move", "another hash"), np.zeros(1, np.uint64))
 
 
-def test_worker_processes_choose_the_same_moves(tmp_path):
-    """In a process of its own: there the command is the main module, which workers do not import."""
-    for workers in (1, 2):
-        words = ["--replies", "all", "--most-stones", "8", "--workers", str(workers)]
-        flags = [*words, "--out", str(tmp_path / str(workers))]
-        subprocess.run([sys.executable, "-m", "distill.walk", "random", *flags], check=True, capture_output=True)
-    one, two = (walk.Enumeration(tmp_path / str(workers), choose) for workers in (1, 2))
-    assert len(one.keys(8)) > command.walk.BATCH
-    count = len(one.keys(8))
-    assert np.array_equal(one.moves(8, count), two.moves(8, count))
+def test_worker_processes_choose_the_same_moves(tree):
+    current, mask = rules.from_keys(tree.keys(8))
+    assert len(mask) > walk.BATCH
+    one, two = (walk.chooser("random", workers)(current, mask) for workers in (1, 2))
+    assert np.array_equal(one, two)

@@ -23,6 +23,7 @@ def run(tmp_path, *command, seconds=60):
 
 
 def test_the_report_has_the_result_of_a_part(tmp_path):
+    assert run(tmp_path)[:2] == (0, None), "without a command"
     status, report, printed = run(tmp_path, "-c", 'print("begun"); print("{\\"folder\\": \\"{out}\\"}")')
     assert status == 0
     assert report["rounds"]["result"] == {"folder": str(tmp_path)}
@@ -33,10 +34,6 @@ def test_a_part_that_fails_gives_exit_1(tmp_path):
     status, report, _ = run(tmp_path, "-c", 'raise SystemExit("no boards")')
     assert status == 1
     assert report["rounds"]["status"] == 1
-
-
-def test_a_part_is_left_out_without_a_command(tmp_path):
-    assert run(tmp_path)[:2] == (0, None)
 
 
 def test_a_part_is_stopped_after_its_time(monkeypatch, capfd):

@@ -1,4 +1,4 @@
-"""How a player plays (`experiments/habits.py`). Properties:
+"""How a player plays (`experiments/habits/`). Properties:
 
 - where a horizontal line of four begins; which stones make a threat;
 - one who always wins and blocks completes and blocks every three, as often on the left as on the right;
@@ -11,37 +11,26 @@ import sys
 
 import numpy as np
 import pytest
+from helpers import low
 
 from distill.game import encoding, rules
 from distill.players.intervals import share
 from distill.players.names import make
 from distill.players.player import as_player
-from experiments import habits
+from experiments.habits import article, measure
+from experiments.habits.__main__ import main
 
-THREE_ON_THE_LEFT = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+THREE_ON_THE_LEFT = low("""
     O O . . . . .
     X X X O . . .
-"""
-TWO_IN_THE_MIDDLE = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+""")
+TWO_IN_THE_MIDDLE = low("""
     . . X X . O O
-"""
-THREE_WITH_TWO_ENDS = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+""")
+THREE_WITH_TWO_ENDS = low("""
     . . O . O . .
     . . X X X . O
-"""
+""")
 
 
 def bitboards(*drawings):
@@ -50,10 +39,10 @@ def bitboards(*drawings):
 
 def test_lines_begin_in_their_leftmost_column_and_a_threat_is_a_win_next_turn():
     current, mask = bitboards(THREE_WITH_TWO_ENDS)
-    assert habits.line_starts(current, mask).tolist() == [[False, True, True, False]]
+    assert measure.line_starts(current, mask).tolist() == [[False, True, True, False]]
     current, mask = bitboards(THREE_ON_THE_LEFT)
-    assert not habits.line_starts(current, mask).any(), "blocked"
-    assert np.flatnonzero(habits.threats(*bitboards(TWO_IN_THE_MIDDLE))[0]).tolist() == [0, 1, 4]
+    assert not measure.line_starts(current, mask).any(), "blocked"
+    assert np.flatnonzero(measure.threats(*bitboards(TWO_IN_THE_MIDDLE))[0]).tolist() == [0, 1, 4]
 
 
 def stacker(boards, seeds):
@@ -65,7 +54,7 @@ def stacker(boards, seeds):
 @pytest.fixture(scope="module")
 def measured():
     players = [make("punisher"), as_player(stacker, "stacker")]
-    return {player.name: habits.habits_of(player, 40) for player in players}
+    return {player.name: measure.habits_of(player, 40) for player in players}
 
 
 def test_one_who_wins_and_blocks_misses_no_three_and_has_no_better_side(measured):
@@ -73,7 +62,7 @@ def test_one_who_wins_and_blocks_misses_no_three_and_has_no_better_side(measured
     assert {one.rate.mean for one in punisher.threes.values()} == {1.0}
     assert punisher.left_less_right.mean == 0
     assert punisher.games["wins where it can"].rate.mean == punisher.games["answers a threat"].rate.mean == 1
-    statements = {what: judged(punisher)[0] for (_, what), (_, judged) in habits.STATEMENTS.items()}
+    statements = {what: judged(punisher)[0] for (_, what), (_, judged) in article.STATEMENTS.items()}
     assert statements["miss open horizontal threes"] == "does not hold"
     assert statements["opens almost evenly"] == statements["reacts"] == "holds"
     assert statements["miss traps of two moves"] == "holds"
@@ -89,18 +78,18 @@ def test_one_who_stacks_is_seen_to_stack_and_not_to_react(measured):
 
 def test_a_statement_is_open_where_the_interval_includes_its_bound():
     half = share([1, 0] * 50, trials=1)
-    assert [habits.above(half, bound) for bound in (0.3, 0.5, 0.7)] == ["holds", "not measurable", "does not hold"]
-    assert [habits.below(half, bound) for bound in (0.3, 0.5, 0.7)] == ["does not hold", "not measurable", "holds"]
+    assert [article.above(half, bound) for bound in (0.3, 0.5, 0.7)] == ["holds", "not measurable", "does not hold"]
+    assert [article.below(half, bound) for bound in (0.3, 0.5, 0.7)] == ["does not hold", "not measurable", "holds"]
 
 
 def test_the_command_prints_tables_and_writes_pictures(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["habits", "punisher", "--games", "4", "--out", str(tmp_path)])
-    habits.main()
+    main()
     printed = capsys.readouterr().out
     assert "the article's statements" in printed
     assert json.loads((tmp_path / "habits.json").read_text())["punisher"]["threes"]["win left"]["rate"]["mean"] == 1
     assert len(list(tmp_path.glob("*.png"))) == 4
     monkeypatch.setattr(sys, "argv", ["habits", "nobody"])
     with pytest.raises(SystemExit):
-        habits.main()
+        main()
     assert "nobody" in capsys.readouterr().err

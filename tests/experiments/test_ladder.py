@@ -29,8 +29,12 @@ def here(tmp_path, monkeypatch):
 
 
 def test_a_small_run_writes_the_table_and_its_csv_with_the_ratings_of_the_arena(here, capsys):
+    Path("page.md").write_text(f"# Ours\n\n{pages.BEGIN}\nold\n{pages.END}\n\nAfter it.\n")
     assert ladder.main(SMALL) == 0
     text = Path("page.md").read_text()
+    assert text.startswith("# Ours\n")
+    assert text.endswith("\n\nAfter it.\n")
+    assert "old" not in text
     assert text.index(pages.BEGIN) < text.index("| `punisher`") < text.index("| `random`") < text.index(pages.END)
     table = pd.read_csv("page.csv")
     assert table.player.tolist() == ["punisher", "random"]
@@ -78,12 +82,6 @@ def test_a_page_without_markers_and_players_that_cannot_be_ranked_are_refused(he
     assert ladder.main(SMALL) == 1
     assert "page.md: has no place for the table" in capsys.readouterr().err
     assert not Path("out").exists()
-    Path("page.md").write_text(f"# Ours\n\n{pages.BEGIN}\nold\n{pages.END}\n\nAfter it.\n")
-    assert ladder.main(SMALL) == 0
-    text = Path("page.md").read_text()
-    assert text.startswith("# Ours\n")
-    assert text.endswith("\n\nAfter it.\n")
-    assert "old" not in text
 
 
 def test_the_shipped_measurements_are_those_of_the_ladder_and_give_its_table():

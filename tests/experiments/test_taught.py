@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import change_record, make_games, write_games
+from helpers import change_record, make_games, shard_hashes, write_games
 
 from distill import prepare
-from distill.common import UserError, file_hash
+from distill.common import UserError
 from distill.game import encoding, rules
 from distill.games import reader
 from distill.networks import saved
@@ -47,10 +47,10 @@ def test_a_network_labels_every_board(tmp_path, monkeypatch):
 
     check_labels(network, encoding.boards(before["current"], before["mask"]), after["visits"], after["value"])
 
-    files = {path.name: file_hash(path) for path in Path("out").glob("shard-*.parquet")}
+    whole = shard_hashes(Path("out"))
     change_record(Path("out"), lambda record: record.update(result=None))  # as a killed run leaves it
     taught.teach(Path("boards"), network, Path("out"))
-    assert {path.name: file_hash(path) for path in Path("out").glob("shard-*.parquet")} == files
+    assert shard_hashes(Path("out")) == whole
     with pytest.raises(UserError, match="no value head"):
         taught.teach(Path("boards"), cnn, Path("out"))
 

@@ -21,31 +21,27 @@ pytestmark = pytest.mark.usefixtures("small_shapes")
 
 
 @pytest.mark.parametrize(
-    ("target", "expected"),
+    ("settings", "expected"),
     [
-        ("visits", [[0, 0, 0.25, 0.75, 0, 0, 0], [0.5, 0, 0, 0, 0, 0, 0.5]]),
-        ("vote", [[0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]),
-        ("blend", [[0, 0, 0.625, 0.375, 0, 0, 0], [0.25, 0, 0, 0, 0, 0, 0.75]]),
+        ({"target": "visits"}, [[0, 0, 0.25, 0.75, 0, 0, 0], [0.5, 0, 0, 0, 0, 0, 0.5]]),
+        ({"target": "vote"}, [[0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]),
+        ({"target": "blend"}, [[0, 0, 0.625, 0.375, 0, 0, 0], [0.25, 0, 0, 0, 0, 0, 0.75]]),
+        ({"value_target": "value"}, [0.5, -1]),
+        ({"value_target": "outcome"}, [1, 0]),
+        ({"value_target": "blend"}, [0.75, -0.5]),
+        ({"value_target": "auto"}, [0.75, -0.5]),
+        ({"count_weights": "equal"}, [1, 1]),
+        ({"count_weights": "root"}, [0.5, 1.5]),
+        ({"count_weights": "count"}, [0.2, 1.8]),
     ],
 )
-def test_the_policy_target_is_the_share_of_visits_or_the_vote(target, expected):
-    _, targets, _ = losses.in_order(two_boards(), build(Recipe, {"target": target}), with_value=False)
-    assert {name: array.tolist() for name, array in targets.items()} == {"logits": expected}
-
-
-@pytest.mark.parametrize(
-    ("value_target", "expected"),
-    [("value", [0.5, -1]), ("outcome", [1, 0]), ("blend", [0.75, -0.5]), ("auto", [0.75, -0.5])],
-)
-def test_the_value_target_is_the_root_value_the_outcome_or_their_blend(value_target, expected):
-    _, targets, _ = losses.in_order(two_boards(), build(Recipe, {"value_target": value_target}), with_value=True)
-    assert targets["value"].tolist() == expected
-
-
-@pytest.mark.parametrize(("kind", "expected"), [("equal", [1, 1]), ("root", [0.5, 1.5]), ("count", [0.2, 1.8])])
-def test_a_board_that_occurs_often_weighs_as_much_as_set(kind, expected):
-    _, _, weights = losses.in_order(two_boards(), build(Recipe, {"count_weights": kind}), with_value=False)
-    assert weights.tolist() == pytest.approx(expected)
+def test_targets_and_weights_are_those_of_the_settings(settings, expected):
+    """Visit shares, votes and their mean; the root value, the outcome and their mean; a power of the count."""
+    (name,) = settings
+    _, targets, weights = losses.in_order(two_boards(), build(Recipe, settings), with_value=name == "value_target")
+    made = {"target": targets["logits"], "value_target": targets.get("value"), "count_weights": weights}[name]
+    np.testing.assert_allclose(made, expected, rtol=1e-6)
+    assert set(targets) == ({"logits", "value"} if name == "value_target" else {"logits"})
 
 
 def test_the_loss_is_cross_entropy_and_squared_error_of_the_value():

@@ -1,0 +1,49 @@
+"""How players play: openings, horizontal threes, strength by stones, the centre, threats, and stacking.
+
+    python -m experiments.habits cnn transformer pillar
+    python -m experiments.habits models/cnn-1000 random uct:1000 --out models/habits
+
+In: players by name, as `distill/players/names.py` reads them, and the shipped graded boards. Out: one table for each
+habit, the table of what the article about the UT Project says of its two networks, and in the folder `--out` the same
+figures as `habits.json` and four pictures. A rate stands beside its chance level: how often a legal column drawn at
+random would do the same on the same boards. Intervals are 95 %.
+
+The habits of games are those of games against `punisher` from the empty board, half of them from either side.
+
+Dimensions: B boards, A = 7 columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+from distill.common import UserError
+from distill.players.names import make
+from experiments.habits.measure import habits_of
+from experiments.habits.report import draw, tables
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("players", nargs="+", metavar="PLAYER", help="a network's name, folder or file, or a player")
+    parser.add_argument("--games", type=int, default=400, help="games of each player, an even number [%(default)s]")
+    parser.add_argument("--out", type=Path, default=Path("models/habits"), help="[%(default)s]")
+    arguments = parser.parse_args()
+    try:
+        players = [make(name) for name in arguments.players]
+        habits = {player.name: habits_of(player, arguments.games) for player in players}
+    except (UserError, ValueError) as error:
+        parser.error(str(error))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    stored = {name: dataclasses.asdict(one) for name, one in habits.items()}
+    (arguments.out / "habits.json").write_text(json.dumps(stored, indent=1) + "\n")
+    draw(arguments.out, habits)
+    print(tables(habits))
+    print(f"{arguments.out}: habits.json and four pictures")
+
+
+if __name__ == "__main__":
+    main()
