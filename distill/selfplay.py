@@ -1,6 +1,7 @@
 """Let a network play against itself and learn from it.
 
     python -m distill.selfplay --preset hour                       # a strong network in an hour
+    KERAS_BACKEND=jax python -m distill.selfplay --preset minutes  # from scratch in five minutes of a GPU
     python -m distill.selfplay --minutes 150                       # from scratch: `pillar-plain`, Gumbel search
     python -m distill.selfplay --init models/pillar --preset improve
     python -m distill.selfplay --init models/pillar --games-only --games 5000 --out data/selfplay
@@ -10,6 +11,9 @@ iterations, and becomes the champion if it scores `arena.gate` in the arena; if 
 `--minutes`, as in the preset `hour`, each iteration has a share of the time: workers play until it is over, and
 meanwhile the network learns from the games of earlier iterations. Networks are graded on the benchmark's dev half:
 logged, never used to choose.
+
+With Keras on JAX and an accelerator, a run with `--minutes` plays and learns there (`alphazero/on_device.py`), with
+`machine.device_lanes` games in lock step.
 
 Out, in `models/selfplay/`: a record, `best.keras` (the champion), `history.csv`, `curves.png`, and `iterations/0001/`
 with `games/` (ordinary shards) and, written last, `metrics.json`. The same command resumes an interrupted run;
@@ -31,10 +35,13 @@ from distill import networks
 from distill.alphazero import games, iterations, loop, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import cli, cores, executors, say
+from distill.common import UserError, cli, cores, executors, say
 from distill.games import shards
 from distill.mcts import compiling
-from distill.networks import finding
+from distill.networks import backend, finding
+
+DEVICE_LANES = 1 << 15
+"""Games in lock step on an accelerator."""
 
 
 def run(config: SelfPlayConfig) -> str:
@@ -42,6 +49,7 @@ def run(config: SelfPlayConfig) -> str:
     if config.games_only:
         return _only_play(config)
     networks.trust(config.arch.name)
+    config = _with_device(config)
     out, replay = config.out or Path("models/selfplay"), config.schedule.replay
     if config.is_timed:
         # Workers have the other cores. With a thread for each of those left, weights would depend on their number.
@@ -50,8 +58,22 @@ def run(config: SelfPlayConfig) -> str:
         repeated = iterations.recorded(replay, folder.identity) if replay else []
         # With a clock this process trains while others play.
         processes = config.machine.workers or (max(1, cores() - 1) if config.is_timed else 0)
+        if config.machine.device_lanes:
+            processes = 0
         with workers.start(config, processes) as pool:  # before anything is deleted
             return loop.run(config, folder, pool, repeated)
+
+
+def _with_device(config: SelfPlayConfig) -> SelfPlayConfig:
+    """The config with the default of `device_lanes`. Raises UserError for games on a device without JAX."""
+    lanes, on_jax = config.machine.device_lanes, os.environ.get("KERAS_BACKEND") == "jax"
+    if lanes and not on_jax:
+        raise UserError("games on a device need Keras on JAX: set KERAS_BACKEND=jax in the environment")
+    if lanes is None and on_jax and config.fits_device:
+        networks.start_backend(aloud=True)
+        if backend.on_accelerator():
+            return config.replace(machine=config.machine.replace(device_lanes=DEVICE_LANES))
+    return config
 
 
 def _only_play(config: SelfPlayConfig) -> str:

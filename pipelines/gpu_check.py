@@ -1,33 +1,35 @@
 """Fifteen minutes of an accelerator: check training on it, learn from random weights on it, then improve a network.
 
-    python pipelines/gpu_check.py --prepare gpu-data                     # where PyArrow is: boards.npz and graded.npz
-    python pipelines/gpu_check.py --data gpu-data --out gpu-out          # needs JAX, Keras, NumPy and no network access
-    python pipelines/gpu_check.py --data gpu-data --out gpu-out --parts rounds -- -m experiments.large.rounds ...
+    python pipelines/gpu_check.py --wheels .whl                # what a machine with JAX may lack, for `pip install`
+    python pipelines/gpu_check.py --out gpu-out                # installs nothing
+    python pipelines/gpu_check.py --out gpu-out --parts rounds # resumes the rounds
 
 Parts, in this order; each runs in a process of its own, for at most its seconds:
 
     speed    every network takes the same first steps here and on the CPU, then its speed is measured: `speed.json`
-    minutes  self-play from random weights (`experiments/large/minutes.py`): `minutes/`
-    rounds   the Python command after `--`, for the rest of `--seconds`; `{out}` and `{data}` in it name the folders
+    minutes  `python -m distill.selfplay --preset minutes`: `minutes.csv`, `minutes.keras`
+    rounds   `python -m experiments.large.solve`, from `pillar-large`: `rounds.jsonl`, `rounds.keras`
 
-Every part writes its files while it runs, so what was complete is there whenever the machine is taken away.
-`report.json` names the parts, their seconds and their results; the last line is the same JSON object. Exit 1 if a part
-failed, or if the losses differ by more than TOLERANCE.
+The parts work in `--work`. Whenever one prints a line, the curves and networks of that moment are copied to `--out`, so
+they are there whenever the machine is taken away. `report.json` names the parts, their seconds and their results; the
+last line is the same JSON object. Exit 1 if a part failed, or if the losses differ by more than TOLERANCE.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import importlib.metadata
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -44,87 +46,126 @@ TOLERANCE = 0.02
 """Largest difference of the mean loss, as a share of it: accelerators round the factors of float32 products."""
 GRACE = 20.0
 """Seconds that a part has to end after its time."""
+STARTING = 45.0
+"""Seconds in which self-play imports and compiles before its clock begins."""
+PACKAGES = (
+    *("keras", "namex", "optree", "pydantic", "pydantic-core", "annotated-types", "typing-inspection"),
+    "typing-extensions",
+)
+"""What a machine with JAX and common packages may lack."""
+NEEDED = ("jax", "keras", "pydantic", "pyarrow", "pandas", "numba", "joblib", "portalocker", "matplotlib", "tqdm")
+RESULTS = {
+    "minutes/history.csv": "minutes.csv",
+    "minutes/best.keras": "minutes.keras",
+    "rounds/rounds.jsonl": "rounds.jsonl",
+    "rounds/best.keras": "rounds.keras",
+}
+"""Files of the parts in `--work`, and their names in `--out`."""
+LEVELS = {
+    "uct:1000": {"": (0.744, 0.932), "heldout_": (0.762, 0.937)},
+    "teacher:10000": {"": (0.790, 0.946), "heldout_": (0.804, 0.957)},
+    "uct:100000": {"": (0.808, 0.950), "heldout_": (0.826, 0.959)},
+}
+"""Optimal-move rate and outcome accuracy of searches on `midgame` and `heldout`, test half (`docs/results.md`)."""
 
 
 def main() -> int:
-    words, command = sys.argv[1:], []
-    if "--" in words:
-        words, command = words[: words.index("--")], words[words.index("--") + 1 :]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--prepare", type=Path, metavar="FOLDER", help="write the files that the parts need, and stop")
-    parser.add_argument("--boards", type=Path, default=Path("data/reference/labels-200"), help="what --prepare packs")
-    parser.add_argument("--data", type=Path, default=Path("gpu-data"), help="folder that --prepare wrote")
-    parser.add_argument("--out", type=Path, default=Path("gpu-out"))
+    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="download wheels for Linux and stop")
+    parser.add_argument(
+        "--boards", type=Path, default=ROOT / "data/reference/labels-200", help="games or packed boards"
+    )
+    parser.add_argument("--work", type=Path, default=Path("gpu-work"), help="folder of the parts")
+    parser.add_argument("--out", type=Path, default=Path("gpu-out"), help="folder of the results")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--seconds", type=float, default=560, help="time for all parts together")
-    parser.add_argument("--speed-seconds", type=float, default=180, help="most time for the part `speed`")
-    parser.add_argument("--minutes-seconds", type=float, default=300, help="time for the part `minutes`")
-    parser.add_argument("--minutes-flags", default="", help="more flags of experiments.large.minutes, in one word")
+    parser.add_argument("--seconds", type=float, default=570, help="time for all parts together")
+    parser.add_argument("--speed-seconds", type=float, default=150, help="most time for the part `speed`")
+    parser.add_argument("--minutes", type=float, default=5, help="minutes of self-play")
+    parser.add_argument("--minutes-flags", default="", help="more flags of selfplay, in one word")
+    parser.add_argument("--rounds-flags", default="", help="more flags of experiments.large.solve, in one word")
     parser.add_argument("--archs", nargs="+", default=ARCHS, help="networks whose speed is measured")
     parser.add_argument("--batch-size", type=int, default=4096, help="boards of a step whose speed is measured")
     parser.add_argument("--measure", type=float, default=6.0, help="seconds for which each speed is measured")
     parser.add_argument("--only", choices=("losses", "speed"), help=argparse.SUPPRESS)  # a process of a part
-    options = parser.parse_args(words)
-    if options.prepare:
-        return prepare(options.boards, options.prepare)
+    options = parser.parse_args()
+    if options.wheels:
+        return wheels(options.wheels)
+    if missing := [name for name in NEEDED if not importlib.util.find_spec(name)]:
+        raise SystemExit(f"not installed here: {', '.join(missing)}")
     if options.only:
         print(json.dumps(losses(options) if options.only == "losses" else speeds(options)), flush=True)
         return 0
-    return run_parts(options, command)
+    return run_parts(options)
 
 
 # Parts ----------------------------------------------------------------------------------------------------------------
 
 
-def prepare(source: Path, folder: Path) -> int:
-    """Write 200,000 labelled boards and the graded boards (dev half) as `.npz`; needs PyArrow."""
-    from experiments.large import boards as packing
-
-    folder.mkdir(parents=True, exist_ok=True)
-    files = ["--out", str(folder / "boards.npz"), "--graded", str(folder / "graded.npz")]
-    packing.main(["--data", str(source), "--most", "200000", *files])
-    return 0
+def wheels(folder: Path) -> int:
+    """Download PACKAGES in the versions that are installed here, for Python 3.12 on Linux."""
+    platforms = [f"--platform=manylinux{version}_x86_64" for version in ("_2_28", "_2_27", "_2_17", "2014", "1")]
+    versions = [f"{name}=={importlib.metadata.version(name)}" for name in PACKAGES]
+    flags = ["--no-deps", "--only-binary=:all:", "--python-version=3.12", "--implementation=cp", *platforms]
+    return subprocess.run([sys.executable, "-m", "pip", "download", *flags, "-d", folder, *versions]).returncode
 
 
-def run_parts(options: argparse.Namespace, command: list[str]) -> int:
+def run_parts(options: argparse.Namespace) -> int:
     """Run the parts one after the other; a part that fails or is stopped does not stop the next."""
     began = time.monotonic()
     options.out.mkdir(parents=True, exist_ok=True)
+    options.work.mkdir(parents=True, exist_ok=True)
     report: dict[str, Any] = {}
     for part in options.parts:
-        left = options.seconds - (time.monotonic() - began)
-        words, seconds = part_command(part, options, command, left)
-        if not words or left < 5:
+        words, seconds = part_command(part, options, options.seconds - (time.monotonic() - began))
+        if seconds < 5:
             continue
         print(f"{time.monotonic() - began:.0f} s: {part}, for {seconds:.0f} s: {' '.join(words)}", flush=True)
         started = time.monotonic()
-        status, last = run_until(words, seconds)
+        status, last = run_until(words, seconds, options)
         report[part] = {"status": status, "seconds": round(time.monotonic() - started, 1), "result": last}
+        if part == "minutes":
+            report[part]["passed"] = passed(options.work / "minutes" / "history.csv")
         (options.out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     print(json.dumps(report))
-    differ = (report.get("speed", {}).get("result") or {}).get("differ")
+    result = report.get("speed", {}).get("result")
+    differ = isinstance(result, dict) and result.get("differ")
     return 1 if differ or any(part["status"] for part in report.values()) else 0
 
 
-def part_command(part: str, options: argparse.Namespace, command: list[str], left: float) -> tuple[list[str], float]:
-    """The Python command of a part, empty for none, and the seconds that it has."""
-    graded = options.data / "graded.npz"
+def part_command(part: str, options: argparse.Namespace, left: float) -> tuple[list[str], float]:
+    """The Python command of a part, and the seconds that it has."""
     if part == "speed":
-        flags = ["--data", str(options.data), "--out", str(options.out), "--batch-size", str(options.batch_size)]
+        flags = ["--boards", str(options.boards), "--out", str(options.out), "--batch-size", str(options.batch_size)]
         flags += ["--measure", str(options.measure), "--archs", *options.archs]
         return [__file__, "--only", "speed", *flags], min(left, options.speed_seconds)
     if part == "minutes":
-        seconds = min(left - GRACE, options.minutes_seconds)
-        flags = ["--graded", str(graded), "--seconds", f"{seconds:.0f}", "--out", str(options.out / "minutes")]
-        return ["-m", "experiments.large.minutes", *flags, *options.minutes_flags.split()], seconds + GRACE
-    folders = {"{out}": str(options.out), "{data}": str(options.data)}
-    for name, folder in folders.items():
-        command = [word.replace(name, folder) for word in command]
-    return command, left
+        seconds = min(left - GRACE, 60 * options.minutes + STARTING)
+        flags = ["--preset", "minutes", "--minutes", f"{max(1, seconds - STARTING) / 60:.2f}"]
+        flags += ["--out", str(options.work / "minutes"), *options.minutes_flags.split()]
+        return ["-m", "distill.selfplay", *flags], seconds + GRACE
+    flags = ["--seconds", f"{max(5, left - GRACE):.0f}", "--out", str(options.work / "rounds")]
+    return ["-m", "experiments.large.solve", *flags, *options.rounds_flags.split()], left
 
 
-def run_until(words: list[str], seconds: float) -> tuple[int, Any]:
-    """Run a Python command for at most so long; its status, and its last line if that is JSON."""
+def passed(curve: Path) -> dict[str, float]:
+    """Seconds by the clock of self-play, without compiling, after which its network was above each of LEVELS."""
+    if not curve.exists():
+        return {}
+    with curve.open() as file:
+        rows = [{name: float(value or "nan") for name, value in row.items()} for row in csv.DictReader(file)]
+    seconds = {}
+    for level, sets in LEVELS.items():
+        for row in rows:
+            rates = [(row[f"{prefix}{name}"], rate) for prefix, pair in sets.items()
+                     for name, rate in zip(("optimal", "outcome"), pair, strict=True)]  # fmt: skip
+            if all(reached > rate for reached, rate in rates):
+                seconds[level] = round(60 * row["minutes"], 1)
+                break
+    return seconds
+
+
+def run_until(words: list[str], seconds: float, options: argparse.Namespace) -> tuple[int, Any]:
+    """Run a Python command for at most so long; its status, and its last line, read if that is JSON."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     last, command = "", [sys.executable, "-u", *words]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -135,7 +176,9 @@ def run_until(words: list[str], seconds: float) -> tuple[int, Any]:
         for line in process.stdout:
             print(line, end="", flush=True)
             last = line.strip() or last
+            keep_results(options)
         status = process.wait()
+        keep_results(options)
         if not timers[0].is_alive():
             print(f"stopped after its {seconds:.0f} s", flush=True)
         for timer in timers:
@@ -146,12 +189,21 @@ def run_until(words: list[str], seconds: float) -> tuple[int, Any]:
         return status, last
 
 
+def keep_results(options: argparse.Namespace) -> None:
+    """Copy the results that are new; each is written at once, so that none is half a file."""
+    for name, copy in RESULTS.items():
+        source, target = options.work / name, options.out / copy
+        if source.exists() and (not target.exists() or source.stat().st_mtime > target.stat().st_mtime):
+            shutil.copyfile(source, target.with_suffix(".tmp"))
+            os.replace(target.with_suffix(".tmp"), target)
+
+
 # Speed ----------------------------------------------------------------------------------------------------------------
 
 
 def losses(options: argparse.Namespace) -> dict[str, float]:
     """The mean loss of each network's first steps."""
-    examples = boards(options.data / "boards.npz")
+    examples = boards(options.boards)
     return {arch: first_loss(arch, examples) for arch in options.archs}
 
 
@@ -160,10 +212,10 @@ def speeds(options: argparse.Namespace) -> dict[str, Any]:
     import jax
 
     began = time.monotonic()
-    words = [sys.executable, __file__, "--only", "losses", "--data", str(options.data), "--archs", *options.archs]
+    words = [sys.executable, __file__, "--only", "losses", "--boards", str(options.boards), "--archs", *options.archs]
     on_cpu = subprocess.Popen(words, env=os.environ | {"JAX_PLATFORMS": "cpu"}, stdout=subprocess.PIPE, text=True)
     try:
-        examples = boards(options.data / "boards.npz")
+        examples = boards(options.boards)
         device = jax.devices()[0]
         about = {"device": device.device_kind, "platform": device.platform, "jax": jax.__version__}
         print(f"{device.device_kind} ({device.platform}), JAX {jax.__version__}, {len(examples):,} boards", flush=True)
@@ -192,26 +244,13 @@ def speeds(options: argparse.Namespace) -> dict[str, Any]:
     return result
 
 
-def boards(path: Path) -> Examples:
-    """Packed boards as a table to train on."""
-    from distill.datasets.batching import Examples
-    from distill.game import rules
-    from experiments.large.boards import VALUE_STEPS, load
+def boards(folder: Path) -> Examples:
+    """At most 200,000 boards of a folder as a table to train on."""
+    from distill.datasets import canonical, replay
+    from distill.games import reader
 
-    try:
-        packed = load([path])
-    except ImportError as error:
-        raise SystemExit(f"{path}: {error}; write an .npz where PyArrow is installed, as `--help` shows") from None
-    current, mask = rules.from_keys(packed["key"])
-    return Examples(
-        current=current,
-        mask=mask,
-        visits=packed["visits"].astype(np.int64),
-        label=packed["visits"].argmax(1).astype(np.int8),
-        value=packed["value"].astype(np.float32) / VALUE_STEPS,
-        outcome=packed["outcome"].astype(np.float32),
-        count=np.ones(len(mask), np.int32),
-    )
+    table = replay.table(reader.open_run(folder).shards, canonical.excluded_keys("benchmark"))
+    return replay.sample(table, 200_000, 0)
 
 
 def compiled(arch: str, batch_size: int) -> TrainingModel:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rebuilds the networks that ship, but for pillar-large (experiments/large/README.md):
+# Rebuilds the networks that ship, but for pillar-large (pipelines/large.sh):
 #   pillar         our own, from scratch: the `night` run with its recorded games and steps (6.5 hours on 2 cores of a Zen 1), then
 #                  three rounds of games and training (3.5 hours on one core of a Zen 5)
 #   cnn, transformer

@@ -28,7 +28,7 @@ from distill.alphazero.games import Player
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, first_line, listed, run_folder
 from distill.games.shards import RunSettings
-from distill.mcts.settings import UctSettings
+from distill.mcts.settings import PuctSettings, UctSettings
 from distill.players.player import seeds_for
 from distill.training.schedule import WARM_UP
 
@@ -73,12 +73,14 @@ class Iteration:
     Attributes:
       number: counted from 1.
       player: who plays; None: nobody.
+      search: how the network's positions are searched.
       learns_from: the iterations whose games the network learns from; none: it does not learn.
     """
 
     number: int
     player: Player | None
     end: End
+    search: PuctSettings
     learns_from: range
     learning_rate: float
 
@@ -125,20 +127,24 @@ def number_of(config: SelfPlayConfig, replay: Sequence[End] = ()) -> int:
     if replay:
         return len(replay)
     minutes = config.schedule.minutes
-    return config.schedule.iterations if minutes is None else 1 + max(3, round(ITERATIONS * math.sqrt(minutes)))
+    if minutes is None:
+        return config.schedule.iterations
+    # On a device nobody waits for games, so more iterations only give the curve more points.
+    return 1 + max(3, round((2 if config.machine.device_lanes else 1) * ITERATIONS * math.sqrt(minutes)))
 
 
 def iteration(config: SelfPlayConfig, number: int, count: int, end: End, champion: Path) -> Iteration:
     """One of `count` iterations, in which the network in the file `champion` plays, or the teacher."""
     share, rate = 0.0, config.learning_rate(number)
     if config.is_timed:
-        # In the middle of the iteration; the first one does not learn.
-        share = max(0.0, (number - 1.5) / (count - 1))
+        # In the middle of the iteration; the first one does not learn, but on a device.
+        share = (number - 0.5) / count if config.machine.device_lanes else max(0.0, (number - 1.5) / (count - 1))
         rate *= min(1.0, share / WARM_UP) * (1 + math.cos(math.pi * share)) / 2
     return Iteration(
         number=number,
-        player=_player(config, number, share, champion) if end.plays else None,
+        player=_player(config, number, share, champion) if end.plays and not config.machine.device_lanes else None,
         end=end,
+        search=config.search_at(share),
         learns_from=learns_from(config, number),
         learning_rate=rate,
     )
@@ -162,7 +168,9 @@ def teacher_plays(config: SelfPlayConfig, number: int) -> bool:
 
 
 def learns_from(config: SelfPlayConfig, number: int) -> range:
-    """The iterations whose games an iteration learns from: with a clock, only earlier ones."""
+    """The iterations whose games an iteration learns from: with a clock, only earlier ones; on a device its own."""
+    if config.machine.device_lanes:
+        return range(number, number + 1)
     return range(1, number if config.is_timed else number + 1)
 
 

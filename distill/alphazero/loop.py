@@ -11,6 +11,7 @@ Every step first looks for what an interrupted process has left of it: shards, a
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ from distill.players.network import NetworkPlayer
 if TYPE_CHECKING:
     import keras
 
+    from distill.alphazero.on_device import SelfPlay
     from distill.training.step import TrainingModel
 
 NOTHING_LEARNED = dict.fromkeys(("training_loss", "policy_loss", "value_error", "learning_rate")) | {
@@ -52,6 +54,7 @@ class Loop:
       repeated: the ends of the iterations of the run that is repeated, if one is.
       network: takes the weights that were learned, to be graded and saved.
       grade: the metrics of `network`.
+      device: plays and learns on an accelerator; None: workers play.
       finished: the metrics of the finished iterations.
       now: the clock, in seconds.
     """
@@ -64,6 +67,7 @@ class Loop:
     learner: TrainingModel
     network: keras.Model
     grade: Callable[[], dict[str, float]]
+    device: SelfPlay | None
     now: Callable[[], float]
     finished: list[Metrics] = field(default_factory=list)
 
@@ -99,7 +103,7 @@ def run(
     run_files.publish(folder, finished, count)
     if len(finished) >= count:
         return f"{result(out, finished)} (finished before, nothing to do)"
-    if finished:  # what is missing shows before anything is played
+    if finished and not config.machine.device_lanes:  # what is missing shows before anything is played
         for earlier in finished[finished[-1]["learned_from"] - 1 :]:
             if earlier["games"]:
                 run_files.verified_games(out, earlier["iteration"])
@@ -120,16 +124,19 @@ def run(
     learner = continual.begin(network, config.recipe())
     if finished and finished[-1]["steps"]:
         continual.resume(learner, run_files.iteration_folder(out, len(finished)))
-    for search in ("uct", "puct") if config.schedule.teacher_share else ("puct",):
-        compiling.prepare(search)
     # Follows later changes of the weights, so its graph is traced once.
     player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
+    device = on_device(config, learner, now)
+    if device is None or config.arena.gate is not None:
+        for search in ("uct", "puct") if config.schedule.teacher_share else ("puct",):
+            compiling.prepare(search)
     if config.is_timed:  # load Keras and trace graphs now
-        workers.warm_up(pool, config, run_files.champion_file(out, finished))
+        if device is None:
+            workers.warm_up(pool, config, run_files.champion_file(out, finished))
         grades.grade(player, boards)
     loop = Loop(
         out=out, config=config, count=count, repeated=repeated, workers=pool, learner=learner, network=network,
-        grade=partial(grades.grade, player, boards), now=now, finished=finished,
+        grade=partial(grades.grade, player, boards), device=device, now=now, finished=finished,
     )  # fmt: skip
     log = tensorboard.TensorBoard(out, "iteration") if config.machine.log == "tensorboard" else None
     began = now()  # what came before is no part of the minutes
@@ -141,6 +148,28 @@ def run(
         if log:
             log.on_epoch_end(len(finished), pd.read_csv(out / history.CSV).iloc[-1].to_dict())
     return result(out, finished)
+
+
+def on_device(config: SelfPlayConfig, learner: TrainingModel, now: Callable[[], float]) -> SelfPlay | None:
+    """What plays and learns on an accelerator, compiled, if the config says so."""
+    if not config.machine.device_lanes:
+        return None
+    from distill.alphazero.on_device import SelfPlay
+
+    most = max([config.search.simulations, *(stage.simulations for stage in config.schedule.stages)])
+    device = SelfPlay(
+        learner,
+        config.search.replace(root="puct", simulations=most),
+        config.machine.device_lanes,
+        config.opening_moves,
+        config.replay.rows or sys.maxsize,
+        config.replay.share or 0.0,
+        canonical.excluded_keys("benchmark"),
+        config.seed,
+        now,
+    )
+    device.warm_up()
+    return device
 
 
 def iterate(loop: Loop, began: float) -> Metrics:
@@ -200,6 +229,10 @@ def learn(loop: Loop, step: Iteration, learned: tuple[Any, dict[str, Any]] | Non
     if learned:
         state = learned[1]
         continual.resume(loop.learner, loop.folder)
+    elif loop.device:
+        state = NOTHING_LEARNED | loop.device.run(step.search, step.learning_rate, step.end.is_over)
+        state |= {"learning_rate": step.learning_rate, "learned_from": step.number}
+        checkpoint.save(loop.folder, loop.learner, state | {"seconds": loop.now() - began})
     else:
         latest, oldest = training_games(loop, step)
         table = replay.table(latest, canonical.excluded_keys("benchmark"))

@@ -116,8 +116,8 @@ def publish(folder: run_folder.Run, finished: Sequence[Metrics], iterations: int
             (iteration / CHECKPOINT).unlink(missing_ok=True)
     report(out, finished)
     result = {"iterations": len(finished), **finished[-1]}
-    schedule = folder.settings["schedule"]
-    if len(finished) == iterations and (schedule["minutes"] or schedule["replay"]):
+    schedule, on_device = folder.settings["schedule"], folder.settings["machine"]["device_lanes"]
+    if len(finished) == iterations and (schedule["minutes"] or schedule["replay"]) and not on_device:
         result["replay"] = [{name: metrics[name] for name in ("games", "steps")} for metrics in finished]
     folder.finish(result)
 

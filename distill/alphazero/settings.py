@@ -106,6 +106,8 @@ class MachineSettings(Settings):
     """arithmetic of the network, in self-play and training"""
     lanes: int = Field(512, ge=1)
     """games that a worker plays side by side, in whole shards; no influence on the games"""
+    device_lanes: int | None = Field(None, ge=0)
+    """games in lock step where an accelerator plays, too (JAX, with --minutes); 0: workers play; default: 32,768"""
     log: Literal["none", "tensorboard"] = "none"
     """also write the history for TensorBoard, into the folder tensorboard of the run"""
 
@@ -150,7 +152,15 @@ class SelfPlayConfig(SelfPlaySettings):
             raise ValueError("--games-only needs --init, the network that plays")
         if not self.is_timed and (self.schedule.stages or self.schedule.teacher_share):
             raise ValueError("stages and teacher_share need --minutes")
+        if self.machine.device_lanes and not self.fits_device:
+            raise ValueError("device_lanes needs --minutes, mcts_solver, a rule with priors, and leaves by value")
         return self
+
+    @property
+    def fits_device(self) -> bool:
+        """Whether an accelerator can play these games (`alphazero/on_device.py`)."""
+        search = self.search.mcts_solver and self.search.rule != "printed" and self.leaves == "value"
+        return search and self.schedule.minutes is not None and self.schedule.replay is None
 
     @property
     def is_timed(self) -> bool:

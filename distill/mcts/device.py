@@ -35,6 +35,7 @@ from distill.game.rules import (
     ROWS,
     column_bits,
     has_four,
+    mirror_bits,
 )
 from distill.mcts.reference_puct import C_SCALE, C_VISIT, UNIT
 from distill.mcts.settings import PuctSettings
@@ -107,6 +108,13 @@ def boards_of(current: Any, mask: Any) -> Any:
     cells = np.array([column * BITS_PER_COLUMN + ROWS - 1 - row for row in range(ROWS) for column in range(COLUMNS)])
     mover, stones = (((bits[:, None] >> cells.astype(np.uint64)) & 1).astype(jnp.int8) for bits in (current, mask))
     return (2 * mover - stones).reshape(-1, ROWS, COLUMNS)
+
+
+def canonical_keys(current: Any, mask: Any) -> Any:
+    """uint64, any shape: `current + mask` of each board or its mirror image, as `rules.canonicalise` chooses."""
+    other, other_mask = mirror_bits(current), mirror_bits(mask)
+    turned = (other < current) | ((other == current) & (other_mask < mask))
+    return jnp.where(turned, other + other_mask, current + mask)
 
 
 def first_largest(scores: Any) -> Any:

@@ -187,6 +187,14 @@ def require_number(loss: float, step: int, recipe: Recipe) -> None:
         raise UserError(f"the loss is not a number after step {step}; {again}")
 
 
+def learned_weights(model: TrainingModel) -> tuple[list[Any], list[Any]]:
+    """The arrays of trainable and other variables for `stateless_call`: the EMA where one is kept, from step 1 on."""
+    optimizer = model.optimizer
+    averaged = optimizer.use_ema and int(optimizer.iterations)
+    trainable = optimizer._model_variables_moving_average if averaged else model.trainable_variables
+    return [variable.value for variable in trainable], [variable.value for variable in model.non_trainable_variables]
+
+
 def copy_learned(
     model: TrainingModel, core: keras.Model, initial: Sequence[NDArray[np.float32]] = (), interpolate: float = 0
 ) -> None:

@@ -1,669 +1,427 @@
 """Make a network win every game: enumerate its games, prove a strategy close to its own, learn it, and again.
 
-    KERAS_BACKEND=jax python -m experiments.large.solve --network models/reference/pillar-large/best.keras \
-        --boards boards.npz --graded graded.npz --seconds 540 --out solve
+    KERAS_BACKEND=jax python -m experiments.large.solve --network pillar-large --seconds 540 --out solve    # a GPU
 
-In: a network that mirrors its moves with the board, and boards (`boards.py`). On these and on boards after random moves
-it must go on answering as it did before, which keeps its general strength (self-distillation).
-Out, in `--out`: `best.keras`, the network with the fewest games that it does not win; `last.keras`; `rounds.jsonl`.
+In: a network whose moves mirror with the board, and games or packed boards (`--boards`). On their boards and on others
+after random moves it must go on answering as it did before, which keeps its general strength (self-distillation).
+
+Out, in `--out`: `best.keras`, the network with the fewest games that it does not win; `rounds.jsonl`, a line a step.
+The same command resumes: what a killed process has evaluated, proven and learned is in `--out`, too.
 
 Each round has three steps.
 
-1. Enumerate. The network moves first, against every legal reply. A board and its mirror image are one position. Count
-   the replies that win for the opponent and those that draw: zero of both, and every game is won.
+1. Enumerate. The network moves first, against every legal reply. Count the replies that win for the opponent and those
+   that draw: zero of both, and every game is won.
 2. Prove. Over all positions of all rounds, from the last layer to the first, find every move that wins at once or whose
    replies all lead to positions with such a move. Where the empty board has no such move yet, positions without one get
    their other moves enumerated too. Then enumerate the games of the network that always takes its favourite among the
    proven moves: a winning strategy close to its own.
-3. Learn. In each position of that strategy, the target is the set of all moves that stay inside it. Positions where the
-   best other move is close to them, or better, come more often; they are found by evaluating all positions again every
-   few seconds.
+3. Learn all positions of both enumerations. The target is the set of moves that are proven inside them, each as good as
+   the others. Positions where the best other move is close to the set, or above it, come more often. Of the rest, a
+   position of a layer of N comes as often as 1/√N: every game passes every layer, so few positions share many games.
 
-A network that chooses a move of the set in each of these positions wins every game. So the target stands still during
-a round, which labels by search do not.
+A network that chooses a proven move in each of these positions wins every game, so the target stands still while it
+learns.
 
-Dimensions: B positions of a batch, N positions of a layer or pool, A = 7 columns, R = 7 replies.
+Without an accelerator, JAX enumerates and proves, and the network runs on TensorFlow, which evaluates 3.7 times as many
+boards there. A round of `pillar-large` takes about two hours of two cores:
+
+    nice -n 19 python -m experiments.large.solve --precision float32 --random-boards 100000 --most-boards 100000 \
+        --steps 400 --cycle 100 --out solve
+
+Dimensions: B positions of a batch, N positions of a layer, A = 7 columns.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import jax
+import jax.numpy as jnp
+import keras
 import numpy as np
+from keras import ops
 from numpy.typing import NDArray
 
-from distill.game import rules
-from distill.game.rules import (
-    BITS_PER_COLUMN,
-    CELLS,
-    CENTRE,
-    COLUMNS,
-    FULL_BOARD,
-    LINE_SHIFTS,
-    column_bits,
-)
-from distill.mcts.device import landed
-from experiments.large import boards as labelled_boards
-from experiments.large import shapes
-from experiments.large.label import boards_of_words
-from experiments.large.search import openings
-from experiments.large.train import NOT_FOR_MUON
+from distill import networks
+from distill.alphazero import grades
+from distill.alphazero.on_device import openings
+from distill.common.settings import build
+from distill.datasets import canonical
+from distill.game import encoding, rules
+from distill.game.rules import CELLS
+from distill.games import reader
+from distill.mcts import device
+from distill.networks import backend, copies, finding, heads, saved
+from distill.networks.copies import fast_copy
+from distill.networks.evaluator import NetworkEvaluator
+from distill.players.network import NetworkPlayer
+from distill.training import checkpoint, step, streams
+from distill.training.recipe import Recipe
+from experiments.large import positions
+from experiments.large.positions import START, Answers, Keys, Layers
 
-Keys = NDArray[np.uint64]
-NONE, DRAWN, LOST = (np.uint64(2**64 - number) for number in (1, 2, 3))
-"""In place of the key of a position: no such reply; it fills the board; it wins, or the move is illegal."""
-
-BATCH = 1 << 15
-"""Positions that the device evaluates at once."""
-AHEAD = 4
-"""Batches that are computed while the results of others are copied."""
-STEPS_A_CALL = 100
 NEAREST, NEAR = 1 << 13, 1 << 17
 """Positions in the two pools of those with the smallest margins."""
-SHARES = {"kept": 0.25, "nearest": 0.15, "near": 0.35, "all": 0.25}
-"""What a batch is made of; `kept` are the boards on which the network answers as before."""
-EMA = 0.998
+SHARES = {"kept": 0.25, "nearest": 0.15, "near": 0.35}
+"""What a batch is made of besides other positions; `kept` are the boards on which the network answers as before."""
 VALUE_WEIGHT = 0.5
-THREADS, RANDOM_PART = 8, 200_000
-"""Threads that draw random boards, and how many each draws at a time."""
-MOST_POSITIONS = 40_000_000
-"""Positions of all rounds, above which no other moves are enumerated."""
+WARM_UP_STEPS = 600
+OPENINGS = ((0, 3), (4, 16), (6, 18), (8, 20), (8, 24))
+"""Fewest and most random moves before a random board."""
 
 
-# Rules on the device --------------------------------------------------------------------------------------------------
+@dataclass(kw_only=True)
+class State:
+    """How far a run is; with the model's checkpoint, all that the next step depends on.
 
-
-def from_keys(keys: Any) -> tuple[Any, Any]:
-    """Current and mask, as `rules.from_keys`."""
-    import jax.numpy as jnp
-
-    current, mask = jnp.zeros_like(keys), jnp.zeros_like(keys)
-    for shift in (np.uint64(BITS_PER_COLUMN * column) for column in range(COLUMNS)):
-        total = ((keys >> shift) & np.uint64(127)) + np.uint64(1)
-        stones = total
-        for distance in (1, 2, 4):
-            stones = stones | (stones >> np.uint64(distance))
-        stones = stones >> np.uint64(1)
-        mask |= stones << shift
-        current |= (total & stones) << shift
-    return current, mask
-
-
-def mirrored(bits: Any) -> Any:
-    """The bits reflected left to right, as `rules.mirror_bits`."""
-    result = bits & np.uint64(column_bits(CENTRE))
-    for column in range(CENTRE):
-        distance = np.uint64(BITS_PER_COLUMN * (COLUMNS - 1 - 2 * column))
-        result |= (bits & np.uint64(column_bits(column))) << distance
-        result |= (bits & np.uint64(column_bits(COLUMNS - 1 - column))) >> distance
-    return result
-
-
-def canonical_keys(current: Any, mask: Any) -> Any:
-    """Keys of the boards of `rules.canonicalise`."""
-    import jax.numpy as jnp
-
-    other, other_mask = mirrored(current), mirrored(mask)
-    smaller = (other < current) | ((other == current) & (other_mask < mask))
-    return jnp.where(smaller, other + other_mask, current + mask)
-
-
-def has_four(stones: Any) -> Any:
-    """bool: four in a line, as `rules.has_four`."""
-    fours = stones & np.uint64(0)
-    for shift in LINE_SHIFTS:
-        pairs = stones & (stones >> np.uint64(shift))
-        fours |= pairs & (pairs >> np.uint64(2 * shift))
-    return fours != 0
-
-
-def replies(keys: Any) -> Any:
-    """uint64 (B, A, R): canonical keys of the positions after each move and each reply, or NONE, DRAWN, LOST.
-
-    All are NONE after a move that wins. All are LOST for a full column.
+    Attributes:
+      best: games not won by `best.keras`, and how many positions it chose wrong in.
+      steps: training steps of this round.
     """
-    import jax.numpy as jnp
 
-    current, mask = from_keys(keys)
-    stone = landed(mask)  # (B, A)
-    wins = has_four(current[:, None] | stone)
-    filled = mask[:, None] | stone
-    opponent = (current ^ mask)[:, None, None]
-    reply = landed(filled.reshape(-1)).reshape(-1, COLUMNS, COLUMNS)
-    full = filled[:, :, None] | reply
-    key = canonical_keys(opponent ^ filled[:, :, None], full)
-    key = jnp.where(full == np.uint64(FULL_BOARD), DRAWN, key)
-    key = jnp.where(has_four(opponent | reply), LOST, key)
-    key = jnp.where((reply == 0) | wins[:, :, None], NONE, key)
-    return jnp.where((stone == 0)[:, :, None], LOST, key)
-
-
-def proven_moves(keys: Any, won: Any | None) -> Any:
-    """uint8 (B,): bit c is set where the move in column c wins, or each reply leads to a position in `won`.
-
-    `won` is uint64, sorted, filled up with NONE. None: the last layer of a cut-off enumeration, where every reply that
-    goes on counts as won.
-    """
-    import jax.numpy as jnp
-
-    after = replies(keys)
-    if won is None:
-        fine = (after < LOST) | (after == NONE)
-    else:
-        place = jnp.searchsorted(won, after.reshape(-1))
-        fine = (won[jnp.minimum(place, len(won) - 1)] == after.reshape(-1)).reshape(after.shape)
-    bits = np.array([1 << column for column in range(COLUMNS)], np.uint8)
-    return (fine.all(2) * bits).sum(1).astype(jnp.uint8)
-
-
-# Positions by layers --------------------------------------------------------------------------------------------------
-
-Layers = dict[int, Keys]
-"""Canonical keys of positions in which the first player moves, sorted, by their number of stones."""
-
-
-Proof = dict[int, NDArray[np.uint8]]
-"""For each layer the proven moves of its positions, uint8 (N,): bit c for column c."""
-
-
-class Games(NamedTuple):
-    """A network's games against every reply: the positions, the replies that win for the opponent, those that draw."""
-
-    keys: Layers
-    losing: int
-    draws: int
-
-
-def distinct(parts: Sequence[Keys]) -> Keys:
-    """The keys sorted, each once."""
-    if not parts:
-        return np.empty(0, np.uint64)
-    keys = np.sort(np.concatenate(parts))
-    return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
-
-
-def without(keys: Keys, others: Keys) -> Keys:
-    """Those of the sorted keys that the sorted others lack."""
-    if not len(others):
-        return keys
-    return keys[others[np.minimum(np.searchsorted(others, keys), len(others) - 1)] != keys]
-
-
-def united(one: Layers, other: Layers) -> Layers:
-    """The positions of both."""
-    nothing = np.empty(0, np.uint64)
-    return {stones: distinct([one.get(stones, nothing), other.get(stones, nothing)]) for stones in {*one, *other}}
-
-
-def size(layers: Layers) -> int:
-    """Positions in all layers."""
-    return sum(map(len, layers.values()))
-
-
-def in_batches(function: Callable[..., Any], *arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Results of a function of arrays (BATCH,) for any number of rows; AHEAD batches are computed meanwhile."""
-    import jax
-
-    running: deque[tuple[int, Any]] = deque()
-
-    def copied() -> tuple[NDArray[Any], ...]:
-        rows, results = running.popleft()
-        return tuple([np.asarray(result)[:rows] for result in results])
-
-    for start in range(0, len(arrays[0]), BATCH):
-        parts = [array[start : start + BATCH] for array in arrays]
-        rows = len(parts[0])
-        with jax.enable_x64(True):
-            running.append((rows, function(*(np.pad(part, (0, BATCH - rows)) for part in parts))))
-        if len(running) > AHEAD:
-            yield copied()
-    while running:
-        yield copied()
-
-
-Choose = Callable[[Any, Any], Any]
-"""Keys uint64 (BATCH,) and the moves to choose from uint8 (BATCH,) → replies to the best move, uint64 (BATCH, R)."""
-ALL_MOVES = (1 << COLUMNS) - 1
-
-
-def enumerate_games(
-    choose: Choose,
-    starts: Layers,
-    most_stones: int,
-    known: Layers | None = None,
-    proof: tuple[Layers, Proof] | None = None,
-) -> Games:
-    """All games of the network from these positions.
-
-    Args:
-      known: positions from which the games are not followed.
-      proof: layers and their proven moves, to which the network's choice is restricted.
-    """
-    keys: Layers = {}
-    pending: list[Keys] = []
-    losing = draws = 0
-    for stones in range(0, most_stones + 1, 2):
-        layer = distinct([*pending, starts.get(stones, np.empty(0, np.uint64))])
-        if known:
-            layer = without(layer, known.get(stones, np.empty(0, np.uint64)))
-        allowed = np.full(len(layer), ALL_MOVES, np.uint8)
-        if proof:
-            allowed = proof[1][stones][np.searchsorted(proof[0][stones], layer)]
-        pending = []
-        for (after,) in in_batches(choose, layer, allowed):
-            losing += int((after == LOST).sum())
-            draws += int((after == DRAWN).sum())
-            pending.append(distinct([after[after < LOST]]))
-        keys[stones] = layer
-    return Games(keys, losing, draws)
-
-
-def prove(layers: Layers, most_stones: int, proofs: Callable[[Any, Any], Any]) -> Proof:
-    """Find all proven moves, from the last layer to the first."""
-    import jax
-
-    width = 1 << max(len(keys) for keys in layers.values()).bit_length()
-    width = max(width, 1 << 22) if width > 1 << 18 else width  # one compilation for all rounds of a whole tree
-    proven: Proof = {}
-    won: Any = None
-    for stones in range(most_stones, -1, -2):
-        keys = layers[stones]
-        parts = in_batches(functools.partial(lambda won, keys: (proofs(keys, won),), won), keys)
-        proven[stones] = np.concatenate([np.empty(0, np.uint8), *(part for (part,) in parts)])
-        with jax.enable_x64(True):
-            kept = keys[proven[stones] != 0]
-            won = jax.device_put(np.pad(kept, (0, width - len(kept)), constant_values=NONE))
-    return proven
-
-
-def other_moves(keys: Keys, others: Callable[[Any], Any]) -> Keys:
-    """Positions after every move that no reply refutes at once, and every reply."""
-    parts = []
-    for (after,) in in_batches(lambda keys: (others(keys),), keys):
-        open_moves = ~((after == LOST) | (after == DRAWN)).any(2)
-        reached = after[open_moves]
-        parts.append(distinct([reached[reached < LOST]]))
-    return distinct(parts)
+    round: int = 1
+    steps: int = 0
+    best: list[int] = field(default_factory=list)
 
 
 # The network ----------------------------------------------------------------------------------------------------------
 
 
-class Network:
-    """A network on the device: its weights are arguments of all functions, so each is compiled once."""
+def evaluation(model: keras.Model, exact: bool) -> Callable[[Any, Any], Any]:
+    """A function of weights and keys uint64 (B,) that gives logits float32 (B, A), policy and value float16."""
 
-    def __init__(self, path: Path) -> None:
-        import jax
-        import jax.numpy as jnp
-        import keras
+    def evaluate(weights: Any, keys: Any) -> tuple[Any, Any, Any]:
+        current, mask = positions.from_keys(keys)
+        outputs, _ = model.stateless_call(*weights, device.boards_of(current, mask), training=False)
+        logits = jnp.where(device.landed(mask) != 0, outputs["logits"].astype(jnp.float32), -jnp.inf)
+        return logits, jax.nn.softmax(logits).astype(jnp.float16), outputs["value"].astype(jnp.float16)
 
-        from distill.networks import heads
+    def exactly(weights: Any, keys: Any) -> Any:
+        with jax.default_matmul_precision("highest"):
+            return evaluate(weights, keys)
 
-        self.path = path
-        models = {precision: heads.played(shapes.network(path, precision)) for precision in ("bfloat16", "float32")}
-        self.model = models["bfloat16"]
-        self.variables = self.model.trainable_variables
-        self.fixed = [variable.value for variable in self.model.non_trainable_variables]
-        keras.config.set_dtype_policy("float32")
-        bits = np.arange(COLUMNS, dtype=np.uint8)
-        legal = np.array([1 << (BITS_PER_COLUMN * column + 5) for column in range(COLUMNS)], np.uint64)
+    return jax.jit(exactly if exact else evaluate)
 
-        def choose(precision: str, weights: Any, keys: Any, allowed: Any) -> Any:
-            current, mask = from_keys(keys)
-            halves = [part for bits in (current, mask) for part in (bits & 0xFFFFFFFF, bits >> 32)]
-            words = jnp.stack(halves, axis=1).astype(jnp.uint32).reshape(-1, 2, 2)
-            outputs, _ = models[precision].stateless_call(weights, self.fixed, boards_of_words(words), training=False)
-            is_open = ((mask[:, None] & legal) == 0) & (((allowed[:, None] >> bits) & 1) == 1)
-            move = jnp.where(is_open, outputs["logits"].astype(jnp.float32), -jnp.inf).argmax(1)
-            return (jnp.take_along_axis(replies(keys), move[:, None, None], 1)[:, 0],)
 
-        def exact(weights: Any, keys: Any, allowed: Any) -> Any:
-            with jax.default_matmul_precision("highest"):
-                return choose("float32", weights, keys, allowed)
+def on_host(evaluator: NetworkEvaluator, keys: Keys) -> tuple[Any, Any, Any]:
+    """As `evaluation`, where Keras does not run on JAX."""
+    current, mask = rules.from_keys(keys)
+    logits, value = evaluator(current, mask)
+    logits = np.where(rules.legal_mask(mask), logits, -np.inf).astype(np.float32)
+    odds = np.exp(logits - logits.max(1, keepdims=True, initial=-1e9))
+    policy = odds / np.maximum(odds.sum(1, keepdims=True), 1e-9)
+    return logits, policy.astype(np.float16), value.astype(np.float16)
 
-        def outputs(weights: Any, keys: Any) -> Any:
-            """words uint32 (B, 2, 2), policy float16 (B, A) and value float16 (B,)."""
-            halves = [part for bits in from_keys(keys) for part in (bits & 0xFFFFFFFF, bits >> 32)]
-            words = jnp.stack(halves, axis=1).astype(jnp.uint32).reshape(-1, 2, 2)
-            played, _ = models["bfloat16"].stateless_call(weights, self.fixed, boards_of_words(words), training=False)
-            policy = jax.nn.softmax(played["logits"].astype(jnp.float32))
-            return words, policy.astype(jnp.float16), played["value"].astype(jnp.float16)
 
-        def best_moves(weights: Any, boards: Any) -> Any:
-            return self.model.stateless_call(weights, self.fixed, boards, training=False)[0]["logits"].argmax(1)
-
-        self.outputs, self.best_moves = jax.jit(outputs), jax.jit(best_moves)
-        self._choose = {"bfloat16": jax.jit(functools.partial(choose, "bfloat16")), "float32": jax.jit(exact)}
-
-    def chooser(self, weights: Any, precision: str = "bfloat16") -> Choose:
-        """The replies to its moves."""
-        return functools.partial(self._choose[precision], weights)
-
-    def save(self, weights: Any, path: Path) -> None:
-        """Write the `.keras` file with these weights."""
-        stored = shapes.network(self.path)
-        of_path = {variable.path: array for variable, array in zip(self.variables, weights, strict=True)}
-        for variable in stored.trainable_variables:
-            variable.assign(np.asarray(of_path[variable.path], np.float32))
-        stored.save(path)
+def margins(logits: NDArray[np.float32], moves: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """float32 (N,): the logit of the best proven move less that of the best other one; above 0, it is played."""
+    proven = positions.is_in(moves)
+    best, other = (np.where(mask, logits, -1e9).max(1) for mask in (proven, ~proven))
+    result: NDArray[np.float32] = best - other
+    return result
 
 
 # Learning -------------------------------------------------------------------------------------------------------------
 
 
-class Pool(NamedTuple):
-    """Positions to learn, on the device, filled up to a fixed capacity: only the first `rows` count."""
+def loss_of_boards(targets: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
+    """(B,): −log of the probability of all proven moves together; on kept boards, the distance from earlier answers."""
+    as_before = ops.categorical_crossentropy(targets["logits"], outputs["logits"], from_logits=True)
+    as_before = as_before + VALUE_WEIGHT * ops.square(targets["value"] - outputs["value"])
+    log_policy = ops.where(targets["proven"], ops.log_softmax(outputs["logits"]), -1e9)
+    return ops.where(targets["is_kept"], as_before, -ops.logsumexp(log_policy, axis=1))
 
-    words: Any  # uint32 (capacity, 2, 2)
-    moves: Any  # uint8 (capacity,): the proven moves
-    rows: int
+
+def batch_of(columns: Mapping[str, Any], rows: Any, _mirrored: Any, *, xp: Any) -> streams.Batch:
+    """The batch of these rows, first of kept boards, then of positions to learn; `xp` is NumPy or jax.numpy."""
+    number = int(SHARES["kept"] * len(rows))
+    kept, rows = rows[:number], rows[number:]
+    current, mask = (
+        xp.concatenate([columns[f"kept_{name}"][kept], columns[name][rows]]) for name in ("current", "mask")
+    )
+    proven = (columns["moves"][rows][:, None] >> np.arange(7, dtype=np.uint8)) & 1 == 1
+    fill = ((0, len(rows)), (0, 0))
+    targets = {
+        "logits": xp.pad(columns["kept_policy"][kept].astype(np.float32), fill),
+        "value": xp.pad(columns["kept_value"][kept].astype(np.float32), fill[:1]),
+        "proven": xp.pad(proven, ((number, 0), (0, 0))),
+        "is_kept": xp.arange(number + len(rows)) < number,
+    }
+    return encoding.boards_of_words(current, mask), targets, xp.ones(number + len(rows), np.float32)
 
 
-class Learner:
-    """Trains the network on the proven moves of a pool, and on some boards to answer as it did at first."""
+class Pool:
+    """Positions to learn, layer by layer.
 
-    def __init__(self, network: Network, boards: Keys, batch_size: int, capacity: int) -> None:
-        import jax
-        import jax.numpy as jnp
-        import keras
+    Attributes:
+      keys, moves: uint64 (N,) and uint8 (N,), their proven moves.
+      wrong: positions in which the network chooses a move that is not proven.
+      kept_out: as many among the graded boards, which are never learned.
+      below_1: positions in which a proven move is less than a logit ahead.
+      near, nearest: rows of the positions with the smallest margins.
+    """
 
-        self.capacity, self.batch_size, self.steps = capacity, batch_size, 0
-        model, optimizer = network.model, keras.optimizers.Muon(
-            0.0, weight_decay=0.01, adam_weight_decay=0.01, exclude_layers=NOT_FOR_MUON
-        )  # fmt: skip
-        optimizer.build(network.variables)
-        rate_index = [variable is optimizer._learning_rate for variable in optimizer.variables].index(True)
-        parts = (network.variables, optimizer.variables, network.variables)
-        self.state = tuple([jnp.array(variable.value, copy=True) for variable in part] for part in parts)
-        first = functools.partial(network.outputs, self.state[0])
-        answers = [np.concatenate(parts) for parts in zip(*in_batches(first, boards), strict=True)]
-        self.kept = dict(zip(("words", "policy", "value"), map(jnp.asarray, answers), strict=True))
-        shares = {name: int(share * batch_size) for name, share in SHARES.items()}
-        bits = np.arange(COLUMNS, dtype=np.uint8)
+    def __init__(self, layers: Layers, proof: positions.Proof, logits: Answers, excluded: Keys) -> None:
+        keys, moves, values, self.kept_out = [], [], [], 0
+        for stones, layer in layers.items():
+            of_layer, is_graded = margins(logits(stones, layer), proof[stones]), np.isin(layer, excluded)
+            is_proven = proof[stones] != 0
+            self.kept_out += int((is_proven & is_graded & (of_layer <= 0)).sum())
+            fits = is_proven & ~is_graded
+            keys.append(layer[fits])
+            moves.append(proof[stones][fits])
+            values.append(of_layer[fits])
+        self.keys, self.moves = np.concatenate(keys), np.concatenate(moves)
+        all_margins, self.sizes = np.concatenate(values), np.array([*map(len, keys)])
+        self.wrong, self.below_1 = int((all_margins <= 0).sum()), int((all_margins < 1).sum())
+        self.near = np.argpartition(all_margins, min(NEAR, len(all_margins) - 1))[:NEAR]
+        self.look(all_margins[self.near])
 
-        def policy(trainable: Any, words: Any) -> tuple[Any, Any]:
-            outputs, _ = model.stateless_call(trainable, network.fixed, boards_of_words(words), training=True)
-            return outputs["logits"].astype(jnp.float32), outputs["value"].astype(jnp.float32)
+    def look(self, near: NDArray[np.float32]) -> None:
+        """Choose `nearest` by the margins of the near positions."""
+        self.nearest = self.near[np.argpartition(near, min(NEAREST, len(near) - 1))[:NEAREST]]
 
-        def loss_of(trainable: Any, words: Any, kept: dict[str, Any], moves: Any) -> Any:
-            logits, value = policy(trainable, words)
-            log_policy = jax.nn.log_softmax(logits)
-            before, rows = kept["policy"].astype(jnp.float32), shares["kept"]
-            divergence = (before * (jnp.log(before + 1e-6) - jnp.maximum(log_policy[:rows], -20))).sum(1)
-            of_value = jnp.square(value[:rows] - kept["value"].astype(jnp.float32))
-            proven = ((moves[:, None] >> bits) & 1) == 1
-            of_moves = -jax.nn.logsumexp(jnp.where(proven, log_policy[rows:], -jnp.inf), axis=1)
-            total = divergence.sum() + VALUE_WEIGHT * of_value.sum() + of_moves.sum()
-            return total / len(words), (divergence.mean(), of_moves.mean())
+    def picks(self, random: np.random.Generator, batch_size: int, kept: int) -> Iterator[tuple[Any, Any]]:
+        """Rows of batches without end, of `kept` boards first."""
+        numbers = {name: int(share * batch_size) for name, share in SHARES.items()}
+        rest = batch_size - sum(numbers.values())
+        chances = np.sqrt(self.sizes) / np.sqrt(self.sizes).sum()
+        starts, nobody = np.cumsum(self.sizes) - self.sizes, np.zeros(batch_size, np.bool_)
+        while True:
+            layer = random.choice(len(self.sizes), rest, p=chances)
+            rows = [
+                random.integers(0, kept, numbers["kept"]),
+                random.choice(self.nearest, numbers["nearest"]),
+                random.choice(self.near, numbers["near"]),
+                starts[layer] + random.integers(0, self.sizes[layer]),
+            ]
+            yield np.concatenate(rows), nobody
 
-        def step(carried: Any, number: Any, pool: Pool, near: Any, nearest: Any, kept: Any) -> tuple[Any, Any]:
-            trainable, moments, average = carried
-            keys = jax.random.split(jax.random.fold_in(jax.random.key(0), number), 4)
-            chosen = jax.random.randint(keys[0], (shares["kept"],), 0, len(kept["value"]))
-            drawn = {name: values[chosen] for name, values in kept.items()}
-            rows = jnp.concatenate([
-                nearest[jax.random.randint(keys[1], (shares["nearest"],), 0, len(nearest))],
-                near[jax.random.randint(keys[2], (shares["near"],), 0, len(near))],
-                jax.random.randint(keys[3], (shares["all"],), 0, pool.rows),
-            ])  # fmt: skip
-            words = jnp.concatenate([drawn["words"], pool.words[rows]])
-            (_, losses), gradients = jax.value_and_grad(loss_of, has_aux=True)(
-                trainable, words, drawn, pool.moves[rows]
-            )
-            trainable, moments = optimizer.stateless_apply(moments, gradients, trainable)
-            average = [EMA * mean + (1 - EMA) * weight for mean, weight in zip(average, trainable, strict=True)]
-            return (trainable, moments, average), losses
 
-        @functools.partial(jax.jit, donate_argnums=0)
-        def steps(state: Any, pool: Pool, near: Any, nearest: Any, kept: Any, first: Any, rate: Any) -> Any:
-            trainable, moments, average = state
-            moments = [rate.astype(m.dtype) if index == rate_index else m for index, m in enumerate(moments)]
-            state, losses = jax.lax.scan(
-                lambda carried, number: step(carried, number, pool, near, nearest, kept),
-                (trainable, moments, average),
-                first + jnp.arange(STEPS_A_CALL),
-            )
-            return state, [part.mean() for part in losses]
+def words(keys: Keys, rows: int) -> dict[str, Any]:
+    """The boards of positions as columns `current` and `mask` on the device, uint32 (rows, 2), filled up with zeros."""
 
-        @jax.jit  # type: ignore[untyped-decorator]
-        def margins(weights: Any, pool: Pool) -> Any:
-            """float32 (capacity,): logit of the best proven move, less that of the best other one."""
+    @jax.jit  # type: ignore[untyped-decorator]
+    def split(keys: Any) -> list[Any]:
+        boards = positions.from_keys(keys)
+        return [jnp.stack([bits & 0xFFFFFFFF, bits >> 32], axis=1).astype(jnp.uint32) for bits in boards]
 
-            def part(number: Any, result: Any) -> Any:
-                start = number * BATCH
-                words = jax.lax.dynamic_slice_in_dim(pool.words, start, BATCH)
-                moves = jax.lax.dynamic_slice_in_dim(pool.moves, start, BATCH)
-                logits, _ = policy(weights, words)
-                proven = ((moves[:, None] >> bits) & 1) == 1
-                best, other = (jnp.where(mask, logits, -1e9).max(1) for mask in (proven, ~proven))
-                return jax.lax.dynamic_update_slice_in_dim(result, best - other, start, 0)
-
-            parts = (pool.rows + BATCH - 1) // BATCH
-            return jax.lax.fori_loop(0, parts, part, jnp.full(capacity, jnp.inf, jnp.float32))
-
-        self._steps, self._margins = steps, margins
-
-        @jax.jit  # type: ignore[untyped-decorator]
-        def words_of_keys(keys: Any) -> Any:
-            halves = [part for bits in from_keys(keys) for part in (bits & 0xFFFFFFFF, bits >> 32)]
-            return jnp.stack(halves, axis=1).astype(jnp.uint32).reshape(-1, 2, 2)
-
-        self._words = words_of_keys
-
-    @property
-    def average(self) -> Any:
-        """The EMA of the weights."""
-        return self.state[2]
-
-    def pool(self, keys: Keys, moves: NDArray[np.uint8]) -> Pool:
-        """These positions and their proven moves, in any order."""
-        import jax
-        import jax.numpy as jnp
-
-        if len(keys) > self.capacity:
-            drawn = np.random.default_rng(0).permutation(len(keys))[: self.capacity]
-            keys, moves = keys[drawn], moves[drawn]
-        rows = len(keys)
-        with jax.enable_x64(True):
-            words = self._words(np.pad(keys, (0, self.capacity - rows)))
-        return Pool(words, jnp.asarray(np.pad(moves, (0, self.capacity - rows), constant_values=1)), rows)
-
-    def margins(self, pool: Pool) -> NDArray[np.float32]:
-        """float32 (rows,): above 0 where the network chooses a proven move."""
-        return np.asarray(self._margins(self.average, pool))[: pool.rows]
-
-    def learn(self, pool: Pool, margins: NDArray[np.float32], calls: int, rate: float) -> list[float]:
-        """Take `calls` times STEPS_A_CALL steps; returns the mean losses of kept boards and of proven moves."""
-        import jax.numpy as jnp
-
-        order = np.argpartition(margins, min(NEAR, len(margins) - 1))[:NEAR]
-        near = np.resize(order, NEAR)
-        nearest = near[np.argpartition(margins[near], NEAREST)[:NEAREST]]
-        indices = jnp.asarray(near, jnp.int32), jnp.asarray(nearest, jnp.int32)
-        losses = []
-        for _ in range(calls):
-            self.state, loss = self._steps(
-                self.state, pool, *indices, self.kept, jnp.int32(self.steps), jnp.float32(rate)
-            )
-            self.steps += STEPS_A_CALL
-            losses.append(loss)
-        return [float(part) for part in np.mean([[float(part) for part in loss] for loss in losses], axis=0)]
+    with jax.enable_x64(True):
+        return dict(zip(("current", "mask"), split(np.pad(keys, (0, rows - len(keys)))), strict=True))
 
 
 # Boards ---------------------------------------------------------------------------------------------------------------
 
 
-def kept_boards(files: Sequence[Path], random_boards: int, excluded: Keys) -> Keys:
-    """Canonical keys of the boards in files and of about so many after random moves, without the excluded ones."""
-    parts = [labelled_boards.load(files)["key"]]
-    tasks = range(0, random_boards, RANDOM_PART)
-    with ThreadPoolExecutor(THREADS) as threads:
-        for current, mask in threads.map(lambda seed: openings(RANDOM_PART, np.random.default_rng(seed)), tasks):
-            own, stones, _ = rules.canonicalise(current, mask)
-            parts.append(own + stones)
-    keys = distinct(parts)
-    return keys[~np.isin(keys, excluded)]
+def kept_boards(folders: Sequence[Path], random_boards: int, most: int | None, excluded: Keys) -> Keys:
+    """Canonical keys of the boards in folders and of so many after random moves, without the excluded ones."""
+    shards = [shard for run in reader.open_runs(folders) for shard in run.shards]
+    rows = [reader.read(shard, ("current", "mask")) for shard in shards]
+    keys = [canonical.board_keys(part["current"], part["mask"]) for part in rows]
+    if random_boards:
+        with jax.enable_x64(True):
+            current, mask = jax.jit(lambda: openings(jax.random.key(0), random_boards, OPENINGS))()
+        keys.append(canonical.board_keys(current, mask))
+    found = positions.distinct(keys)
+    found = found[~np.isin(found, excluded)]
+    return found if most is None else np.sort(np.random.default_rng(0).permutation(found)[:most])
 
 
 # Rounds ---------------------------------------------------------------------------------------------------------------
 
 
-def grades(network: Network, graded: dict[str, NDArray[Any]], weights: Any) -> dict[str, float]:
-    """Optimal-move rate and outcome accuracy on graded boards, in per cent."""
-    result = {}
-    for name in sorted({key.split(":")[0] for key in graded}):
-        boards, scores = graded[f"{name}:boards"], graded[f"{name}:scores"].astype(int)
-        moves = np.asarray(network.best_moves(weights, boards))
-        score, best = scores[np.arange(len(moves)), moves], scores.max(1)
-        result[f"{name}_optimal"] = round(float((score == best).mean() * 100), 2)
-        result[f"{name}_outcome"] = round(float((np.sign(score) == np.sign(best)).mean() * 100), 2)
-    return result
+class Run:
+    """A run in its folder."""
 
+    def __init__(self, options: argparse.Namespace) -> None:
+        networks.start_backend()
+        self.options, self.began = options, time.monotonic()
+        options.out.mkdir(parents=True, exist_ok=True)
+        self.core = saved.load_core(finding.network_file(options.network))
+        values = {"batch_size": options.batch_size, "optimizer": "muon", "ema": options.ema, "value_target": "value"}
+        recipe = build(Recipe, values)
+        step.make_repeatable(0)
+        self.model = step.compiled(fast_copy(self.core, options.precision), recipe, loss_of_boards)
+        self.excluded = canonical.excluded_keys("benchmark")
+        self.xp: Any = np
+        if keras.backend.backend() == "jax":
+            self.xp, self.quick = jnp, evaluation(self.model, exact=options.precision == "float32")
+        else:
+            self.evaluator = NetworkEvaluator(self.core)
+        # Kept boards are answered by the network as it was at first, and once.
+        stored = options.out / "kept.npz"
+        if not stored.exists():
+            keys = kept_boards(options.boards, options.random_boards, options.most_boards, self.excluded)
+            parts = zip(*positions.in_batches(self.answer(), keys), strict=True)
+            _, policy, value = map(np.concatenate, parts)
+            np.savez(options.out / ".kept.npz", keys=keys, policy=policy, value=value)
+            (options.out / ".kept.npz").replace(stored)
+        kept = dict(np.load(stored))
+        boards = {f"kept_{name}": column for name, column in words(kept["keys"], len(kept["keys"])).items()}
+        self.kept = boards | {f"kept_{name}": kept[name] for name in ("policy", "value")}
+        self.number = len(kept["keys"])
+        before = checkpoint.load(options.out, State)
+        self.state: State = before[1] if before else State()
+        if before:
+            checkpoint.restore(self.model, before[0], options.out)
+        self.batch = partial(batch_of, xp=self.xp)  # one function, because JAX compiles it
+        player = NetworkPlayer(name="candidate", predict=saved.predict_with(self.core))
+        self.grade = partial(grades.grade, player, grades.boards(options.eval_boards))
+        self.say("ready", device=jax.devices()[0].device_kind, boards=self.number, **self.grades())
 
-def learning_rate(highest: float, share: float) -> float:
-    """Half a cosine over the share of the time that is gone."""
-    return highest * 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
+    def answer(self) -> Callable[[Any], tuple[Any, Any, Any]]:
+        """Keys → logits, policy and value of the network as it has learned."""
+        if keras.backend.backend() != "jax":
+            self.learned()
+            self.evaluator.take_weights(self.core)
+            return partial(on_host, self.evaluator)
+        return partial(self.quick, step.learned_weights(self.model))
 
+    def learned(self) -> keras.Model:
+        """The network as it has learned."""
+        if int(self.model.optimizer.iterations):
+            step.copy_learned(self.model, self.core)
+        return self.core
 
-def prove_start(
-    layers: Layers, games: Games, most_stones: int, choose: Choose, functions: tuple[Any, Any], say: Callable[..., None]
-) -> tuple[Layers, Proof]:
-    """The positions, with those added that a proof of the empty board needs, and their proven moves.
-
-    Where the network's games reach a position that is not won, its other moves are enumerated: first late in the game,
-    where few positions follow, and then earlier, until the empty board is won.
-    """
-    proofs, others = functions
-    before = CELLS
-    for stones in [*range((most_stones - 4) // 4 * 4, 3, -4), None]:
-        proof = prove(layers, most_stones, proofs)
-        lost = {n: keys[proof[n][np.searchsorted(layers[n], keys)] == 0] for n, keys in games.keys.items() if len(keys)}
-        say("proved", positions=size(layers), start_is_won=bool(proof[0][0]), not_won=size(lost), expanded_from=before)
-        if proof[0][0] or stones is None or size(layers) > MOST_POSITIONS:
-            break
-        late = {n: keys for n, keys in lost.items() if stones <= n < min(before, most_stones - 1)}
-        starts = {n + 2: other_moves(keys, others) for n, keys in late.items()}
-        layers = united(layers, enumerate_games(choose, starts, most_stones, layers).keys)
-        before = stones
-    return layers, proof
-
-
-def run(options: argparse.Namespace) -> None:
-    import jax
-
-    began = time.monotonic()
-    options.out.mkdir(parents=True, exist_ok=True)
-
-    def say(what: str, **facts: Any) -> None:
-        row = {"seconds": round(time.monotonic() - began, 1), "what": what} | facts
+    def say(self, what: str, **facts: Any) -> None:
+        row = {"seconds": round(time.monotonic() - self.began, 1), "what": what} | facts
         print(json.dumps(row), flush=True)
-        with (options.out / "rounds.jsonl").open("a") as file:
+        with (self.options.out / "rounds.jsonl").open("a") as file:
             file.write(json.dumps(row) + "\n")
 
-    graded = dict(np.load(options.graded)) if options.graded else {}
-    excluded = graded.pop("excluded", np.empty(0, np.uint64))
-    kept = kept_boards(options.boards, options.random_boards, excluded)
-    network = Network(options.network)
-    learner = Learner(network, kept, options.batch_size, options.capacity)
-    proofs = jax.jit(proven_moves)
-    functions = proofs, jax.jit(replies)
-    start: Layers = {0: np.zeros(1, np.uint64)}
-    layers: Layers = {}
-    best: tuple[float, float] | None = None
-    say(
-        "ready",
-        device=jax.devices()[0].device_kind,
-        boards=len(kept),
-        **grades(network, graded, learner.average),
-    )
-    number = 0
-    while True:
-        number += 1
-        round_began = time.monotonic()
-        choose = network.chooser(learner.average)
-        games = enumerate_games(choose, start, options.most_stones)
-        count = games.losing + games.draws
-        say("enumerated", round=number, positions=size(games.keys), losing_replies=games.losing, draws=games.draws,
-            **grades(network, graded, learner.average))  # fmt: skip
-        precision = "bfloat16"
-        if not count:
-            precise = enumerate_games(network.chooser(learner.average, "float32"), start, options.most_stones)
-            count, precision = precise.losing + precise.draws, "float32"
-            say(
-                "enumerated in float32",
-                positions=size(precise.keys),
-                losing_replies=precise.losing,
-                draws=precise.draws,
-            )
-            layers = united(layers, precise.keys)
-        network.save(learner.average, options.out / "last.keras")
-        over = time.monotonic() - began > options.seconds
-        layers, proof = prove_start(united(layers, games.keys), games, options.most_stones, choose, functions, say)
-        learned = layers
-        if proof[0][0]:  # else learn what is proven, wherever it is
-            learned = enumerate_games(choose, start, options.most_stones, proof=(layers, proof)).keys
-            proof = prove(learned, options.most_stones, proofs)
-        keys = np.concatenate([learned[stones] for stones in sorted(learned)])
-        moves = np.concatenate([proof[stones] for stones in sorted(learned)])
-        fit = (moves != 0) & ~np.isin(keys, excluded)
-        pool = learner.pool(keys[fit], moves[fit])
-        margins = learner.margins(pool)
-        wrong = int((margins <= 0).sum())
-        say("strategy", positions=len(keys), moves=round(float(np.bitwise_count(moves).mean()), 3), wrong=wrong,
-            below_1=int((margins < 1).sum()))  # fmt: skip
-        score = (count, wrong)
-        if best is None or score < best:
-            best = score
-            network.save(learner.average, options.out / "best.keras")
-            say("best so far", round=number, not_won=count, wrong=wrong, precision=precision)
-        if over or not count:
-            break
-        until = min(time.monotonic() + options.round_seconds, began + options.seconds)
-        cycle = 0
-        while True:
-            share = (time.monotonic() - began) / options.seconds
-            rate = learning_rate(options.lr, share) * min(1.0, (learner.steps + 100) / 600)
-            losses = learner.learn(pool, margins, options.calls, rate)
-            margins = learner.margins(pool)
-            cycle += 1
-            wrong = int((margins <= 0).sum())
-            kept_loss, move_loss = (round(loss, 5) for loss in losses)
-            facts = {"cycle": cycle, "steps": learner.steps, "lr": round(rate, 7), "below_1": int((margins < 1).sum())}
-            say("learned", **facts, kept_loss=kept_loss, move_loss=move_loss, wrong=wrong)
-            if not math.isfinite(sum(losses)):
-                raise SystemExit("the loss is not a number; start again with a smaller --lr")
-            if time.monotonic() > until or not wrong:
-                break
-        say("round over", round=number, took=round(time.monotonic() - round_began, 1))
-    say("done", not_won=best[0] if best else None)
+    def is_over(self) -> bool:
+        return time.monotonic() - self.began > self.options.seconds
+
+    def grades(self) -> dict[str, float]:
+        """How the network plays on graded boards."""
+        self.learned()
+        return {name: round(value, 4) for name, value in self.grade().items()}
+
+    def count(self, games: positions.Games) -> tuple[int, Layers]:
+        """Games that are not won, in float32 where none is lost otherwise, and all positions of these games."""
+        count, layers = games.losing + games.draws, games.keys
+        if not count and self.options.precision != "float32":
+            precise = heads.played(copies.copy(self.learned(), "float32"))
+            weights = [variable.value for variable in precise.trainable_variables], list[Any]()
+            exactly = partial(evaluation(precise, exact=True), weights)
+            answers = Answers(self.options.out / "answers-float32", lambda keys: exactly(keys)[:1])
+            exact = positions.enumerate_games(answers, START, self.options.most_stones)
+            answers.forget()
+            count, layers = exact.losing + exact.draws, positions.united(layers, exact.keys)
+            self.say("enumerated in float32", positions=positions.size(exact.keys), losing_replies=exact.losing,
+                     draws=exact.draws)  # fmt: skip
+        return count, layers
+
+    def round(self) -> bool:
+        """Enumerate, prove and learn; returns whether the run is over."""
+        options, state, began = self.options, self.state, time.monotonic()
+        all_layers = options.out / "layers.npz"
+        known: Layers = {}
+        if all_layers.exists():
+            with np.load(all_layers) as stored:
+                known = {int(name): stored[name] for name in stored.files}
+        # Enumerate.
+        answer = self.answer()
+        answers = Answers(options.out / "answers", lambda keys: answer(keys)[:1])
+        games = positions.enumerate_games(answers, START, options.most_stones)
+        self.say("enumerated", round=state.round, positions=positions.size(games.keys), losing_replies=games.losing,
+                 draws=games.draws)  # fmt: skip
+        # A resumed round has learned since, so its count is that of the network at its start.
+        count, layers = self.count(games) if not state.steps else (games.losing + games.draws, games.keys)
+        # Prove.
+        layers, proof = positions.prove_start(
+            positions.united(known, layers), games, options.most_stones, answers, options.most_positions, self.say
+        )
+        np.savez(options.out / ".layers.npz", **{str(stones): keys for stones, keys in layers.items()})  # type: ignore[arg-type]
+        (options.out / ".layers.npz").replace(all_layers)
+        learned = games.keys
+        if proof[0][0]:
+            strategy = positions.enumerate_games(answers, START, options.most_stones, proof=(layers, proof))
+            learned = positions.united(learned, strategy.keys)
+            proof = positions.prove(learned, options.most_stones)
+        else:  # learn what is proven, wherever it is
+            proof = {n: proof[n][np.searchsorted(layers[n], keys)] for n, keys in learned.items()}
+        pool = Pool(learned, proof, answers, self.excluded)
+        moves = round(float(np.bitwise_count(pool.moves).mean()), 3)
+        self.say("strategy", start_is_won=bool(proof[0][0]), positions=len(pool.keys), moves=moves, wrong=pool.wrong,
+                 kept_out=pool.kept_out, below_1=pool.below_1)  # fmt: skip
+        if not state.steps and (not state.best or [count, pool.wrong] < state.best):
+            state.best = [count, pool.wrong]
+            saved.save_network(self.learned(), options.out / "best.keras")
+            self.say("best so far", round=state.round, not_won=count, wrong=pool.wrong)
+        if not count or self.is_over():
+            return True
+        self.learn(pool)
+        self.say("round over", round=state.round, took=round(time.monotonic() - began, 1), **self.grades())
+        if state.steps < options.steps:  # the time is over; the next process goes on with this round
+            return True
+        answers.forget()
+        state.round, state.steps = state.round + 1, 0
+        checkpoint.save(options.out, self.model, asdict(state))
+        return state.round > options.rounds
+
+    def learn(self, pool: Pool) -> None:
+        """Take the steps of a round that are left; after each cycle the near positions are evaluated again."""
+        options, state = self.options, self.state
+        rows = 1 << max(12, (len(pool.keys) - 1).bit_length())  # few sizes, because each is compiled
+        moves = np.pad(pool.moves, (0, rows - len(pool.moves)), constant_values=1)
+        columns = words(pool.keys, rows) | {"moves": moves} | self.kept
+        columns = {name: self.xp.asarray(column) for name, column in columns.items()}
+        picks = pool.picks(np.random.default_rng([state.round, state.steps]), options.batch_size, self.number)
+        on_device = keras.backend.backend() == "jax" and backend.on_accelerator()
+        stream = streams.Table(columns=columns, picks=picks, batch=self.batch, on_device=on_device)
+
+        def rate(number: int) -> float:
+            warm_up = min(1.0, (number + 100) / WARM_UP_STEPS) if state.round == 1 else 1.0
+            return float(options.lr * warm_up * max(0.02, 0.5 * (1 + math.cos(math.pi * number / options.steps))))
+
+        while state.steps < options.steps and not self.is_over():
+            numbers = range(state.steps, min(state.steps + options.cycle, options.steps))
+            _, means = step.fit(self.model, stream, numbers, rate)
+            state.steps = numbers.stop
+            checkpoint.save(options.out, self.model, asdict(state))
+            logits = [part[0] for part in positions.in_batches(self.answer(), pool.keys[pool.near])]
+            near = margins(np.concatenate(logits), pool.moves[pool.near])
+            pool.look(near)
+            self.say("learned", round=state.round, steps=state.steps, loss=round(means["loss"], 5),
+                     near_wrong=int((near <= 0).sum()), near_below_1=int((near < 1).sum()))  # fmt: skip
 
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--network", type=Path, required=True)
-    parser.add_argument("--boards", type=Path, nargs="+", required=True, help="boards to keep the network's answers on")
-    parser.add_argument("--random-boards", type=int, default=4_000_000, help="about so many boards after random moves")
-    parser.add_argument("--graded", type=Path, help="graded boards (dev half) to report on")
-    parser.add_argument("--seconds", type=float, default=540)
-    parser.add_argument("--round-seconds", type=float, default=50, help="seconds of learning between two enumerations")
+    parser.add_argument("--network", default="pillar-large")
     parser.add_argument(
-        "--calls", type=int, default=10, help="hundreds of steps between two evaluations of all positions"
+        "--boards", type=Path, nargs="+", default=[Path("data/reference/labels-200")], help="games or packed boards"
     )
+    parser.add_argument("--random-boards", type=int, default=1 << 22, help="about so many boards after random moves")
+    parser.add_argument("--most-boards", type=int, help="most boards to keep the network's answers on; default: all")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="time after which no cycle begins")
+    parser.add_argument("--rounds", type=int, default=10**6, help="most rounds")
+    parser.add_argument("--steps", type=int, default=3000, help="training steps of a round")
+    parser.add_argument("--cycle", type=int, default=500, help="steps between two evaluations of the near positions")
     parser.add_argument("--batch-size", type=int, default=4096)
-    parser.add_argument("--lr", type=float, default=6e-4)
-    parser.add_argument("--capacity", type=int, default=1 << 24, help="most positions to learn")
+    parser.add_argument("--lr", type=float, default=6e-4, help="highest learning rate")
+    parser.add_argument("--ema", type=float, default=0.998, help="EMA decay of the weights")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
+    parser.add_argument("--eval-boards", type=int, default=1000, help="graded boards of each set")
     parser.add_argument("--most-stones", type=int, default=CELLS - 2)
-    parser.add_argument("--out", type=Path, required=True)
-    run(parser.parse_args(words))
+    parser.add_argument(
+        "--most-positions", type=int, default=40_000_000, help="positions above which no other moves are enumerated"
+    )
+    parser.add_argument("--out", type=Path, default=Path("models/solve"))
+    run = Run(parser.parse_args(words))
+    while not run.round():
+        pass
+    run.say("done", best=run.state.best)
 
 
 if __name__ == "__main__":

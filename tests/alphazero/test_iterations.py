@@ -90,6 +90,18 @@ def test_searches_and_learning_rates_follow_the_share_of_the_time():
     assert len({one.player.settings.seed for one in run[:-1]}) == of - 1
 
 
+def test_on_a_device_every_iteration_learns_from_itself_and_nobody_else_plays():
+    config = hour(device_lanes=16)
+    of = iterations.number_of(config)
+    ends = [iterations.by_clock(config, number, of, {}, 0, lambda: 0) for number in range(1, of + 1)]
+    run = [iterations.iteration(config, number, of, end, CHAMPION) for number, end in enumerate(ends, 1)]
+    assert of == 41
+    assert {one.player for one in run} == {None}
+    assert [[*one.learns_from] for one in run] == [[number] for number in range(1, of + 1)]
+    assert all(one.learning_rate > 0 for one in run)
+    assert [one.search.simulations for one in run] == [16] * 12 + [64] * 29
+
+
 def test_iterations_by_numbers_do_not_depend_on_how_many_there_are():
     config = build(SelfPlayConfig, PRESETS["connect-4-ai-2"].values)
     for number, noise, rate in ((1, 0.5, 0.2), (100, 0.5, 0.02), (101, 0.25, 0.02), (150, 0.25, 0.002)):

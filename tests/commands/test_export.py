@@ -166,7 +166,7 @@ def test_the_card_has_the_games_and_the_grades_of_this_very_network(trained):
 def test_the_facts_of_a_self_play_run_are_those_of_the_whole_run(tmp_path):
     shutil.copy(REFERENCE.parent / "long" / "hour" / "_run.json", tmp_path)
     facts = card.read_results(tmp_path)["training"]
-    assert (facts["iterations"], facts["teacher_share"]) == (20, 0.04)
+    assert (facts["iterations"], facts["schedule.teacher_share"]) == (20, 0.04)
     assert not {"steps", "optimal"} & set(facts)
 
 

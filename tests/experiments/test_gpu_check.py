@@ -1,48 +1,69 @@
 """The parts of `pipelines/gpu_check.py`, with small commands in place of the long ones. Properties:
 
-- a part's result is the JSON of its last line, and the report is written after each part;
+- a part's result is the JSON of its last line; its files are copied while it runs;
 - a part that takes too long is stopped, and its status says so;
-- a part without time or without a command is left out.
+- a level is passed in the first row in which every rate is above it.
 """
 
-import json
+import argparse
+import os
 import runpy
-import subprocess
-import sys
 import time
 from pathlib import Path
+
+import pytest
 
 SCRIPT = Path(__file__).parents[2] / "pipelines" / "gpu_check.py"
 
 
-def run(tmp_path, *command, seconds=60):
-    words = [sys.executable, SCRIPT, "--data", "boards", "--out", tmp_path, "--parts", "rounds", "--seconds", seconds]
-    done = subprocess.run([*map(str, words), "--", *command], capture_output=True, text=True, check=False)
-    report = tmp_path / "report.json"
-    return done.returncode, json.loads(report.read_text()) if report.exists() else None, done.stdout
+@pytest.fixture
+def check(monkeypatch):
+    """What the script defines."""
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    monkeypatch.setenv("KERAS_BACKEND", os.environ.get("KERAS_BACKEND", "tensorflow"))
+    return runpy.run_path(str(SCRIPT))
 
 
-def test_the_report_has_the_result_of_a_part(tmp_path):
-    assert run(tmp_path)[:2] == (0, None), "without a command"
-    status, report, printed = run(tmp_path, "-c", 'print("begun"); print("{\\"folder\\": \\"{out}\\"}")')
-    assert status == 0
-    assert report["rounds"]["result"] == {"folder": str(tmp_path)}
-    assert json.loads(printed.splitlines()[-1]) == report
+@pytest.fixture
+def options(tmp_path):
+    (tmp_path / "work" / "rounds").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    return argparse.Namespace(work=tmp_path / "work", out=tmp_path / "out")
 
 
-def test_a_part_that_fails_gives_exit_1(tmp_path):
-    status, report, _ = run(tmp_path, "-c", 'raise SystemExit("no boards")')
-    assert status == 1
-    assert report["rounds"]["status"] == 1
+def test_the_result_is_the_json_of_the_last_line_and_files_are_copied_meanwhile(check, options):
+    program = f"""
+import time
+from pathlib import Path
+Path({str(options.work)!r}, "rounds", "rounds.jsonl").write_text("1")
+print("written", flush=True)
+while not Path({str(options.out)!r}, "rounds.jsonl").exists():
+    time.sleep(0.05)
+print('{{"best": [3, 4]}}')
+"""
+    assert check["run_until"](["-c", program], 60, options) == (0, {"best": [3, 4]})
+    assert (options.out / "rounds.jsonl").read_text() == "1"
+    assert [path.name for path in options.out.iterdir()] == ["rounds.jsonl"]
 
 
-def test_a_part_is_stopped_after_its_time(monkeypatch, capfd):
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
-    part = runpy.run_path(str(SCRIPT))["run_until"]
+def test_a_part_that_fails_has_its_status(check, options):
+    assert check["run_until"](["-c", 'raise SystemExit("no boards")'], 60, options)[0] == 1
+
+
+def test_a_part_is_stopped_after_its_time(check, options, capfd):
     began = time.monotonic()
-    status, last = part(["-c", "import time; print('begun', flush=True); time.sleep(120)"], 3)
+    status, last = check["run_until"](["-c", "import time; print('begun', flush=True); time.sleep(120)"], 3, options)
     assert status < 0
     assert last == "begun"
     assert time.monotonic() - began < 60
     assert "stopped after its 3 s" in capfd.readouterr().out
+
+
+def test_a_level_is_passed_where_every_rate_is_above_it(check, tmp_path):
+    curve = tmp_path / "history.csv"
+    curve.write_text(
+        "iteration,minutes,optimal,outcome,heldout_optimal,heldout_outcome,score\n"
+        "1,0.5,0.80,0.95,0.75,0.95,\n2,1.0,0.75,0.94,0.77,0.94,\n3,2.5,0.83,0.96,0.84,0.97,\n"
+    )
+    assert check["passed"](curve) == {"uct:1000": 60.0, "teacher:10000": 150.0, "uct:100000": 150.0}
+    assert check["passed"](tmp_path / "nowhere.csv") == {}

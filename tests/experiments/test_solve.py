@@ -1,9 +1,10 @@
-"""Proving and learning a winning strategy (`experiments/large/solve.py`):
+"""Proving and learning a winning strategy (`experiments/large/positions.py` and `solve.py`):
 
 - rules on the device equal those of the package
-- the games that it enumerates are those of `distill.walk`
+- the games that it enumerates are those of `distill.walk`; what an interrupted enumeration has evaluated is kept
 - a move is proven exactly if it wins, or every reply leads to a position with a proven move
-- a small network learns to lose no game up to eight stones, and its file plays as the report says
+- every position is learned by weight of its layer, close ones more often, and never an excluded one
+- a small network learns to lose no game up to eight stones, its file plays as the report says, and a killed run resumes
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ import keras
 import numpy as np
 import pytest
 
+from distill import networks
+from distill.alphazero.on_device import openings
 from distill.evaluation import walk
 from distill.game import rules
 from distill.game.rules import COLUMNS
-from experiments.large import boards, label, shapes, solve
+from distill.networks import heads, saved
+from distill.networks.evaluator import NetworkEvaluator
+from experiments.large import positions, solve
+from experiments.large.positions import DRAWN, LOST, NONE, START
 
 MOST_STONES = 6
 on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="run by the test for Keras on JAX")
@@ -32,17 +38,17 @@ on_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="run by the
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="this is Keras on JAX")
 def test_solve_with_keras_on_jax() -> None:
     environment = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.getcwd()}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solve, "BATCH", 256)
+    monkeypatch.setattr(positions, "CPU_BATCH", 256)
+    monkeypatch.setattr(positions, "PART", 300)
     monkeypatch.setattr(solve, "NEAR", 512)
     monkeypatch.setattr(solve, "NEAREST", 64)
-    monkeypatch.setattr(solve, "RANDOM_PART", 2000)
 
 
 def canonical(keys: Any) -> Any:
@@ -50,41 +56,66 @@ def canonical(keys: Any) -> Any:
     return own + stones
 
 
-def small_network(path: Path) -> Path:
-    keras.utils.set_random_seed(1)
-    shapes.build("lines-8x1").save(path)
+def small_network(path: Path, seed: int = 1) -> Path:
+    keras.utils.set_random_seed(seed)
+    networks.build("pillar-large", True, features=8, blocks=1, hidden=32).save(path)
     return path
+
+
+def random_keys(count: int) -> Any:
+    with jax.enable_x64(True):
+        current, mask = map(np.asarray, openings(jax.random.key(3), count, ((0, 12), (8, 28))))
+    return current + mask
+
+
+def evaluate_with(path: Path) -> Any:
+    """The network as a function of keys, for `Answers`."""
+    if keras.backend.backend() != "jax":
+        evaluator = NetworkEvaluator(saved.load_core(path))
+        return lambda keys: solve.on_host(evaluator, keys)[:1]
+    model = heads.played(saved.load_core(path))
+    weights = [[variable.value for variable in part] for part in (model.trainable_variables, [])]
+    evaluate = solve.evaluation(model, exact=True)
+    return lambda keys: evaluate(weights, keys)[:1]
 
 
 @on_jax
 def test_replies_are_those_of_the_package() -> None:
-    current, mask = label.openings(200, np.random.default_rng(3))
+    keys = random_keys(200)
     with jax.enable_x64(True):
-        after = np.asarray(solve.replies(current + mask))
-    legal = rules.legal_mask(mask)
-    assert (after[~legal] == solve.LOST).all()
+        after = np.asarray(positions.replies(keys))
+    legal = rules.legal_mask(rules.from_keys(keys)[1])
+    assert (after[~legal] == LOST).all()
     for column in range(COLUMNS):
         rows = np.flatnonzero(legal[:, column])
-        expected = walk.replies((current + mask)[rows], np.full(len(rows), column))
+        expected = walk.replies(keys[rows], np.full(len(rows), column))
         ends_of_move = after[rows, column]
-        np.testing.assert_array_equal((ends_of_move == solve.NONE).all(1), expected.won)
-        ends = np.where(expected.lost, solve.LOST, np.where(expected.drawn, solve.DRAWN, canonical(expected.key)))
+        np.testing.assert_array_equal((ends_of_move == NONE).all(1), expected.won)
+        ends = np.where(expected.lost, LOST, np.where(expected.drawn, DRAWN, canonical(expected.key)))
         np.testing.assert_array_equal(ends_of_move[expected.parent, expected.reply], ends)
 
 
 @on_jax
 def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tmp_path: Path) -> None:
-    network = solve.Network(small_network(tmp_path / "network.keras"))
-    weights = [variable.value for variable in network.variables]
-    games = solve.enumerate_games(
-        network.chooser(weights, "float32"), {0: np.zeros(1, np.uint64)}, most_stones=MOST_STONES
-    )
-    choose = label.evaluator(tmp_path / "network.keras", 256, "float32")
+    evaluate, asked = evaluate_with(small_network(tmp_path / "network.keras", seed=3)), []
+
+    def counted(keys: Any) -> Any:
+        asked.append(len(keys))
+        if len(asked) == 4:
+            raise KeyboardInterrupt
+        return evaluate(keys)
+
+    answers = positions.Answers(tmp_path / "answers", counted)
+    with pytest.raises(KeyboardInterrupt):
+        positions.enumerate_games(answers, START, MOST_STONES)
+    kept = sum(len(np.load(file)["keys"]) for file in (tmp_path / "answers").glob("*.npz"))
+    assert kept > 0
+    answers = positions.Answers(tmp_path / "answers", evaluate)  # another process
+    assert positions.size({stones: keys for stones, (keys, _) in answers.known.items()}) == kept
+    games = positions.enumerate_games(answers, START, MOST_STONES)
 
     def moves(current: Any, mask: Any) -> Any:
-        parts = [slice(start, start + 256) for start in range(0, len(mask), 256)]
-        logits = np.concatenate([choose(current[part], mask[part])[0] for part in parts])
-        return np.where(rules.legal_mask(mask), logits, -np.inf).argmax(1).astype(np.int8)
+        return logits_of(evaluate, current + mask).argmax(1).astype(np.int8)
 
     whole = walk.Enumeration(tmp_path, moves)
     layers = [*whole.run(MOST_STONES)]
@@ -92,38 +123,70 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tm
         np.testing.assert_array_equal(keys, np.unique(canonical(whole.keys(stones))))
     assert 0 < games.losing <= sum(layer["losing_replies"] for layer in layers) <= 2 * games.losing
 
-    proof = solve.prove(games.keys, MOST_STONES, jax.jit(solve.proven_moves))
+    proof = positions.prove(games.keys, MOST_STONES)
     proven = {int(key): int(moves) for n, keys in games.keys.items() for key, moves in zip(keys, proof[n], strict=True)}
-    assert 0 in proof[MOST_STONES - 2]  # the network is weak enough to test both
+    assert 0 in proof[MOST_STONES - 2]  # by this seed, to test both
     for stones in range(0, MOST_STONES, 2):
         with jax.enable_x64(True):
-            after = np.asarray(solve.replies(games.keys[stones]))
+            after = np.asarray(positions.replies(games.keys[stones]))
         for moves_of_key, key in zip(after.tolist(), games.keys[stones].tolist(), strict=True):
             for column, ends in enumerate(moves_of_key):
-                wins = all(end == int(solve.NONE) or proven.get(end, 0) for end in ends)
+                wins = all(end == int(NONE) or proven.get(end, 0) for end in ends)
                 assert wins == bool(proven[key] >> column & 1)
 
+    excluded = games.keys[4][:3]
+    pool = solve.Pool(games.keys, proof, answers, excluded)
+    assert (pool.moves > 0).all()
+    assert not np.isin(excluded, pool.keys).any()
+    margins = solve.margins(logits_of(evaluate, pool.keys), pool.moves)
+    assert pool.wrong == (margins <= 0).sum()
+    assert margins[pool.nearest].max() <= np.sort(margins)[min(len(margins), solve.NEAREST) - 1] + 1e-5
+    picks = np.concatenate([rows for rows, _ in few(pool.picks(np.random.default_rng(0), 400, kept=10), 50)])
+    rest = picks.reshape(50, 400)[:, 300:]
+    drawn = np.bincount(np.searchsorted(np.cumsum(pool.sizes), rest.reshape(-1), side="right"), minlength=4)
+    expected = np.sqrt(pool.sizes) / np.sqrt(pool.sizes).sum()
+    np.testing.assert_allclose(drawn / drawn.sum(), expected, atol=0.03)
 
-@on_jax
+
+def logits_of(evaluate: Any, keys: Any) -> Any:
+    return np.concatenate([part for (part,) in positions.in_batches(evaluate, keys)])
+
+
+def few(stream: Any, count: int) -> Any:
+    return [next(stream) for _ in range(count)]
+
+
 @pytest.mark.slow
-def test_a_small_network_learns_to_lose_no_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solve, "EMA", 0.9)
-    random = np.random.default_rng(0)
-    current, mask = label.openings(500, random)
-    none = np.zeros(len(mask))
-    boards.save(tmp_path / "b.npz", boards.pack(current, mask, np.ones((len(mask), 7)), none, none, none - 1))
-    network = small_network(tmp_path / "network.keras")
-    out = tmp_path / "solve"
-    solve.main([
-        "--network", str(network), "--boards", str(tmp_path / "b.npz"), "--random-boards", "2000", "--calls", "1",
-        "--batch-size", "64", "--capacity", "4096", "--most-stones", str(MOST_STONES), "--seconds", "600",
-        "--round-seconds", "0", "--lr", "0.01", "--out", str(out),
-    ])  # fmt: skip
+def test_a_small_network_learns_to_lose_no_game_and_a_killed_run_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, out = small_network(tmp_path / "network.keras"), tmp_path / "solve"
+    words = [
+        "--network", str(network), "--random-boards", "500", "--most-boards", "1000", "--batch-size", "64",
+        "--most-stones", str(MOST_STONES), "--steps", "200", "--cycle", "100", "--rounds", "20", "--lr", "0.01",
+        "--ema", "0.9", "--eval-boards", "20", "--precision", "float32", "--out", str(out),
+    ]  # fmt: skip
+
+    # Graded boards are never learned, and some of this small tree are graded.
+    monkeypatch.setattr(solve.canonical, "excluded_keys", lambda _: positions.NOTHING)
+    save = solve.checkpoint.save
+
+    def saved_and_killed(*given: Any) -> None:
+        save(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(solve.checkpoint, "save", saved_and_killed)
+        with pytest.raises(KeyboardInterrupt):
+            solve.main(words)
+    solve.main(words)
     rounds = [json.loads(line) for line in (out / "rounds.jsonl").read_text().splitlines()]
-    counts = [row["losing_replies"] for row in rounds if row["what"] == "enumerated"]
-    assert counts[0] > 0 == counts[-1]
-    last = [row for row in rounds if row["what"] == "enumerated in float32"][-1]
-    solved = solve.Network(out / "best.keras")
-    weights = [variable.value for variable in solved.variables]
-    games = solve.enumerate_games(solved.chooser(weights, "float32"), {0: np.zeros(1, np.uint64)}, MOST_STONES)
-    assert (solve.size(games.keys), games.losing) == (last["positions"], 0)
+    assert [row["what"] for row in rounds].count("ready") == 2
+    first = next(row for row in rounds if row["what"] == "learned")
+    assert (first["round"], first["steps"]) == (1, 200), "the second cycle is next"
+    enumerated = [row for row in rounds if row["what"] == "enumerated"]
+    counts = [row["losing_replies"] for row in enumerated]
+    assert counts[0] == counts[1] > 0 == counts[-1]
+    answers = positions.Answers(tmp_path / "last", evaluate_with(out / "best.keras"))
+    games = positions.enumerate_games(answers, START, MOST_STONES)
+    assert (positions.size(games.keys), games.losing) == (enumerated[-1]["positions"], 0)

@@ -27,7 +27,7 @@ import pytest
 from pydantic import ValidationError
 
 from distill.__main__ import COMMANDS as STAGES
-from distill.common import settings
+from distill.common import plugins, settings
 from tests.project.test_setup_scripts import Machine
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +81,8 @@ def only_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings._Parser, "parse_args", parse_args)
     monkeypatch.setattr(settings, "build", reads(built))  # a command looks at files later
     monkeypatch.setattr(sys, "path", [*sys.path])  # benchmarks add to it
+    plugin = plugins.Plugin(spec="my_engine:label", what="--labeller", folder="", source="")
+    monkeypatch.setattr(plugins.Plugin, "named", lambda *_: plugin)  # readers write its module
     monkeypatch.setattr(os, "environ", os.environ.copy())
 
 
@@ -117,7 +119,16 @@ def test_a_command_that_is_shown_can_be_given(words, only_read, monkeypatch):
 
 @pytest.mark.parametrize(
     "recipe",
-    ["quickstart.sh", "hour.sh", "published.sh", "alphazero.sh connect4-zero", "reinforce_mk4.sh", "reference.sh"],
+    [
+        "quickstart.sh",
+        "hour.sh",
+        "published.sh",
+        "alphazero.sh connect4-zero",
+        "reinforce_mk4.sh",
+        "reference.sh",
+        "large.sh",
+        "large.sh --smoke",
+    ],
 )
 def test_a_command_that_a_recipe_runs_can_be_given(recipe, tmp_path, only_read, monkeypatch):
     machine = Machine(tmp_path)

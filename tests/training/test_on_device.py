@@ -3,7 +3,7 @@
 - the device unpacks, mirrors and labels the boards of a batch as the host does;
 - many steps a call end with the losses and weights of one step a call; with JAX a search evaluates as Keras does;
 - `python -m distill.train` trains with JAX, and resumes;
-- `pipelines/gpu_check.py` runs without TensorFlow and PyArrow, and finds the losses of the CPU.
+- `pipelines/gpu_check.py` runs without TensorFlow, and finds the losses of the CPU.
 """
 
 import importlib.util
@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 from distill.common.settings import build
-from distill.datasets import batching
+from distill.datasets import batching, packed
+from distill.game import encoding
 from distill.training import step, streams
 from distill.training.recipe import Recipe
-from experiments.large import boards
 from tests.helpers import make_games, write_games
 from tests.selfplay_helpers import tiny
 from tests.training_helpers import random_examples
@@ -131,7 +131,7 @@ import runpy, sys
 
 class Missing:
     def find_spec(self, name, *_):
-        if name.split(".")[0] in {"tensorflow", "pyarrow", "pandas", "matplotlib", "duckdb"}:
+        if name.split(".")[0] in {"tensorflow", "duckdb"}:
             raise ImportError(f"{name} is not there")
 
 sys.meta_path.insert(0, Missing())
@@ -143,10 +143,10 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 @with_jax
 def test_the_check_of_an_accelerator_needs_little_and_finds_the_losses_of_the_cpu(tmp_path):
     table = random_examples(300)
-    packed = boards.pack(table.current, table.mask, table.visits, table.value, table.outcome, np.full(300, -1))
-    boards.save(tmp_path / "boards.npz", packed)
+    cells = encoding.boards(table.current, table.mask)
+    packed.write_labels(cells, table.visits, table.value, tmp_path / "boards", outcome=table.outcome)
     flags = ["--only", "speed", "--archs", "mk4", "--batch-size", 16, "--measure", 0]
-    flags += ["--data", tmp_path, "--out", tmp_path]
+    flags += ["--boards", tmp_path / "boards", "--out", tmp_path]
     (tmp_path / "without.py").write_text(WITHOUT)
     lines = in_process(tmp_path / "without.py", ROOT / "pipelines" / "gpu_check.py", *flags).splitlines()
     report = json.loads(lines[-1])

@@ -1,0 +1,393 @@
+"""Self-play on an accelerator: games, searches, labels and training steps are all there, and the host only counts.
+
+`selfplay` uses it where Keras runs on JAX with an accelerator. What it gains: an H100 labels 117,000 boards a second
+so, and 3,300 where 15 processor cores search and it only evaluates the network. Workers with `machine.device_lanes` 0
+replace it. Import it only where JAX is there.
+
+Games are played in lock step by the search of `mcts/device.py`. Each step labels the roots of all searches and the
+nodes of their trees with enough visits. The labels stay on the device, in a window of the newest; the learner draws its
+batches from a share of it (`training/on_device.py`). The window is not stored: a resumed run fills it again.
+
+Where a search proves who wins, all open labels of its game get that result, discounted by the plies to it, as half of
+their value; the other half is the value of their search.
+
+A stage with a Gumbel root searches by PUCT here, and learns the improved policy of its visits and values.
+
+Dimensions: B lanes (games), N rows of the window, A = 7 columns, K steps whose labels are still open, L labelled nodes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from distill.common import say
+from distill.datasets import batching
+from distill.game import encoding
+from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, has_four
+from distill.games.playing import OpeningMoves, opening_pairs
+from distill.mcts import device
+from distill.mcts.settings import PuctSettings
+from distill.networks import backend
+from distill.networks.device_labeller import evaluates
+from distill.training import checkpoint, step, streams
+
+VALUE_STEPS = 127
+"""Steps of a stored value between 0 and 1."""
+OPEN_STEPS = CELLS - 1
+"""K: a game has no more positions before its last one."""
+WINDOW = 1 << 23
+"""N, the most labels that are kept: 200 MB."""
+INNER = 4
+"""Most nodes of a tree that are labelled besides its root."""
+NEVER_OVER = 6
+"""Stones with which no game is over."""
+RANDOM_MOVES = (0.0, 0.1, 0.3)
+"""Share of random moves of a game; each game draws one of these."""
+END_OF_PROVEN = 0.7
+"""Share of the games that end when their result is proven; the others show how such positions are played."""
+PLAY_SHARE = 0.55
+"""Share of the time that plays."""
+ROUND, LONGER, LONGEST = 1.5, 0.03, 6.0
+"""Seconds of the first rounds; then this share of the seconds gone; seconds of the longest."""
+REUSE = 8
+"""Most times that a label is drawn, on average."""
+WARM_UP_STEPS = 300
+
+
+class Window(NamedTuple):
+    """The newest labels. Label number i is in row i mod N."""
+
+    current: Any  # uint32 (N, 2), as `encoding.words`
+    mask: Any  # uint32 (N, 2)
+    policy: Any  # uint8 (N, A): 255 times the policy to learn; all 0 for a board that is not learned
+    value: Any  # int8 (N,): VALUE_STEPS times the value, for the side to move
+    written: Any  # int64 (): labels so far
+
+
+class Lanes(NamedTuple):
+    """Games in lock step."""
+
+    current: Any  # uint64 (B,)
+    mask: Any  # uint64 (B,)
+    random_moves: Any  # float32 (B,): share of the moves that is random
+    open: Any  # int32 (B,): the latest positions of this game whose labels wait for a result
+    first: Any  # int64 (K,): number of the first root's label 1, 2, ... steps ago
+    games: Any  # int32 (): games that have ended
+
+
+# Positions ------------------------------------------------------------------------------------------------------------
+
+
+def random_columns(key: Any, legal: Any) -> Any:
+    """int32 (B,): a random one of the columns in bool (B, A)."""
+    return jnp.where(legal, jax.random.uniform(key, legal.shape, jnp.float32), -1).argmax(1).astype(jnp.int32)
+
+
+def after(current: Any, mask: Any, column: Any) -> tuple[Any, Any, Any, Any]:
+    """Positions after these moves; whether the last stone wins; whether the board is full."""
+    stone = jnp.take_along_axis(device.landed(mask), column[:, None], 1)[:, 0]
+    return current ^ mask, mask | stone, has_four(current | stone), (mask | stone) == np.uint64(FULL_BOARD)
+
+
+def openings(key: Any, count: int, moves: OpeningMoves) -> tuple[Any, Any]:
+    """Positions after random moves, none of them over; in half of them a side blocks a win where it can.
+
+    A game that ends on the way gives its position with NEVER_OVER stones. Each game draws one of the pairs of fewest
+    and most `moves`.
+    """
+    pair, length, block, draws = jax.random.split(key, 4)
+    table = np.array(opening_pairs(moves), np.int32)
+    pairs = jnp.asarray(table)[jax.random.randint(pair, (count,), 0, len(table))]
+    left = jax.random.randint(length, (count,), pairs[:, 0], pairs[:, 1] + 1)
+    blocks = jax.random.bernoulli(block, shape=(count,))
+
+    def play(number: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
+        current, mask, early, over = before
+        stones = device.landed(mask)
+        threats = (device.winning_cells(current ^ mask)[:, None] & stones) != 0
+        column = random_columns(jax.random.fold_in(draws, number), stones != 0)
+        column = jnp.where(blocks & threats.any(1), threats.argmax(1).astype(jnp.int32), column)
+        other, filled, won, full = after(current, mask, column)
+        plays = (number < left) & ~over
+        over |= plays & (won | full)
+        current, mask = jnp.where(plays, other, current), jnp.where(plays, filled, mask)
+        kept = number < NEVER_OVER
+        early = tuple(jnp.where(kept, new, old) for new, old in zip((current, mask), early, strict=True))
+        return current, mask, early, over
+
+    empty = jnp.zeros(count, jnp.uint64)
+    start = (empty, empty, (empty, empty), jnp.zeros(count, jnp.bool_))
+    current, mask, early, over = jax.lax.fori_loop(0, int(table.max()), play, start)
+    return jnp.where(over, early[0], current), jnp.where(over, early[1], mask)
+
+
+def is_in(keys: Any, sorted_keys: Any) -> Any:
+    """bool (B,): which keys occur among the sorted ones."""
+    if not len(sorted_keys):
+        return jnp.zeros(keys.shape, jnp.bool_)
+    place = jnp.minimum(jnp.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+    return sorted_keys[place] == keys
+
+
+def new_lanes(key: Any, count: int, moves: OpeningMoves) -> Lanes:
+    key, shares = jax.random.split(key)
+    # "First" labels that are older than the window are never written to.
+    return Lanes(*openings(key, count, moves), random_shares(shares, count), jnp.zeros(count, jnp.int32),
+                 jnp.zeros(OPEN_STEPS, jnp.int64), jnp.int32(0))  # fmt: skip
+
+
+def random_shares(key: Any, count: int) -> Any:
+    """float32 (B,): a share of random moves for each game."""
+    return jnp.asarray(RANDOM_MOVES, jnp.float32)[jax.random.randint(key, (count,), 0, len(RANDOM_MOVES))]
+
+
+def new_window(rows: int) -> Window:
+    words, policy = jnp.zeros((rows, 2), jnp.uint32), jnp.zeros((rows, COLUMNS), jnp.uint8)
+    return Window(words, jnp.zeros_like(words), policy, jnp.zeros(rows, jnp.int8), jnp.int64(0))
+
+
+# Play -----------------------------------------------------------------------------------------------------------------
+
+
+def play_step(
+    search: device.DeviceSearch,
+    moves: OpeningMoves,
+    window: Window,
+    lanes: Lanes,
+    weights: Any,
+    excluded: Any,
+    key: Any,
+    simulations: Any,
+    noise: Any,
+    improved: Any,
+) -> tuple[Window, Lanes]:
+    """Search every lane's position, write the labels, play a move.
+
+    Args:
+      moves: fewest and most random moves of an opening.
+      excluded: uint64 (E,), sorted keys of boards that are not learned.
+      simulations, noise: number of simulations, share of noise in the roots' priors.
+      improved: share of the improved policy in the policy to learn; the rest are the shares of the visits.
+    """
+    noisy, draw, wild, wild_column, ends, fresh, fresh_share = jax.random.split(key, 7)
+    count, capacity, settings = search.lanes, len(window.value), search.settings
+    gamma = jax.random.gamma(noisy, settings.dirichlet_alpha, (count, COLUMNS), jnp.float32)
+    labels = search(lanes.current, lanes.mask, weights, simulations, gamma, noise)
+    learned = ~is_in(device.canonical_keys(labels.current.reshape(-1), labels.mask.reshape(-1)), excluded)
+    learned = learned.reshape(labels.reached.shape)
+
+    # Write the roots' labels, then those of other nodes that are worth it.
+    inner = learned & ((labels.reached >= inner_visits(simulations)) | (labels.proven & (labels.reached > 0)))
+    inner = inner[:, 1:].reshape(-1)
+    written = window.written
+    number = jnp.concatenate([
+        written + jnp.arange(count),
+        jnp.where(inner, written + count + jnp.cumsum(inner) - 1, -1),
+    ])  # fmt: skip
+    row = jnp.where(number >= 0, number % capacity, capacity)
+
+    def rows(values: Any) -> Any:
+        return jnp.concatenate([values[:, 0], values[:, 1:].reshape(-1, *values.shape[2:])])
+
+    def words(bits: Any) -> Any:
+        return jnp.stack([bits & 0xFFFFFFFF, bits >> 32], axis=-1).astype(jnp.uint32)
+
+    shares = labels.visits / jnp.maximum(labels.visits.sum(-1, keepdims=True), 1)
+    target = jnp.rint(255 * (improved * labels.policy + (1 - improved) * shares)).astype(jnp.uint8)
+    target = jnp.where(learned[..., None], target, 0)
+    value = jnp.rint(VALUE_STEPS * labels.value).astype(jnp.int8)
+    window = Window(
+        window.current.at[row].set(rows(words(labels.current)), mode="drop"),
+        window.mask.at[row].set(rows(words(labels.mask)), mode="drop"),
+        window.policy.at[row].set(rows(target), mode="drop"),
+        window.value.at[row].set(rows(value), mode="drop"),
+        written + count + inner.sum(),
+    )
+
+    # Play a move.
+    root_visits, proven = labels.visits[:, 0], labels.proven[:, 0]
+    shares = jnp.cumsum(root_visits, 1) / root_visits.sum(1, keepdims=True)
+    threshold = jax.random.uniform(draw, (count, 1), jnp.float32)
+    sampled = jnp.minimum((shares <= threshold).sum(1), COLUMNS - 1).astype(jnp.int32)
+    early = jax.lax.population_count(lanes.mask) < settings.sampling_plies
+    is_random = jax.random.uniform(wild, (count,), jnp.float32) < lanes.random_moves
+    column = jnp.where(early, sampled, labels.label[:, 0])
+    column = jnp.where(is_random, random_columns(wild_column, device.landed(lanes.mask) != 0), column)
+    current, mask, won, full = after(lanes.current, lanes.mask, column)
+
+    # Half of the value of open labels becomes the game's result, discounted. An unproven last move is a draw.
+    drawn = full & ~won & ~proven
+    known = proven | drawn
+    result = jnp.where(drawn, 0, labels.value[:, 0])
+    ago = jnp.arange(1, OPEN_STEPS + 1, dtype=jnp.int32)[:, None]  # (K, 1)
+    first = lanes.first[:, None] + jnp.arange(count)
+    settled = known & (ago <= lanes.open) & (window.written - first <= capacity)
+    row = jnp.where(settled, first % capacity, capacity).reshape(-1)
+    returns = (VALUE_STEPS * result * (-settings.discount) ** ago.astype(jnp.float32)).reshape(-1)
+    before = window.value[jnp.minimum(row, capacity - 1)].astype(jnp.float32)
+    mixed = jnp.rint(0.5 * before + 0.5 * returns).astype(jnp.int8)
+    window = window._replace(value=window.value.at[row].set(mixed, mode="drop"))
+
+    # Start the next games.
+    over = won | full | (proven & (jax.random.uniform(ends, (count,), jnp.float32) < END_OF_PROVEN))
+    new_current, new_mask = openings(fresh, count, moves)
+    lanes = Lanes(
+        jnp.where(over, new_current, current),
+        jnp.where(over, new_mask, mask),
+        jnp.where(over, random_shares(fresh_share, count), lanes.random_moves),
+        jnp.where(over | known | is_random, 0, jnp.minimum(lanes.open + 1, OPEN_STEPS)),
+        jnp.concatenate([written[None], lanes.first[:-1]]),
+        lanes.games + over.sum(dtype=jnp.int32),
+    )
+    return window, lanes
+
+
+def inner_visits(simulations: Any) -> Any:
+    """Fewest visits of a labelled node below the root."""
+    return jnp.maximum(16, simulations // 2)
+
+
+# Learning -------------------------------------------------------------------------------------------------------------
+
+
+def batch_of(columns: Mapping[str, Any], rows: Any, mirrored: Any) -> streams.Batch:
+    """The batch of these rows of a window, some of them mirrored; boards that are not learned have the weight 0."""
+    boards = encoding.boards_of_words(columns["current"][rows], columns["mask"][rows])
+    boards = jnp.where(mirrored[:, None, None], boards[:, :, ::-1], boards)
+    policy = columns["policy"][rows].astype(jnp.float32)
+    policy = jnp.where(mirrored[:, None], policy[:, ::-1], policy)
+    total = policy.sum(1)
+    value = columns["value"][rows].astype(jnp.float32) / VALUE_STEPS
+    targets = {"logits": policy / jnp.maximum(total, 1)[:, None], "value": value}
+    return boards, targets, (total > 0).astype(jnp.float32)
+
+
+def loss_of_boards(targets: Mapping[str, Any], outputs: Mapping[str, Any], value_weight: float) -> Any:
+    """The default loss, but the value's error is that of each board, so that weights of 0 act on it, too."""
+    from keras import ops
+
+    policy = ops.categorical_crossentropy(targets["logits"], outputs["logits"], from_logits=True)
+    return policy + value_weight * ops.square(targets["value"] - outputs["value"])
+
+
+class SelfPlay:
+    """What a run has on the device: games, window and learner.
+
+    Args:
+      learner: the network that learns; the average of its weights plays.
+      settings: of the searches; `simulations` is the most that a stage asks for.
+      lanes: games in lock step.
+      moves: fewest and most random moves of an opening.
+      rows, share: the learner draws from so many of the newest labels, or from this share of all labels so far, if
+        that is more.
+      excluded: uint64 (E,), sorted keys of boards that are not learned.
+      now: the clock, in seconds.
+    """
+
+    def __init__(
+        self,
+        learner: step.TrainingModel,
+        settings: PuctSettings,
+        lanes: int,
+        moves: OpeningMoves,
+        rows: int,
+        share: float,
+        excluded: Any,
+        seed: int,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        recipe = learner.recipe
+        learner.loss_of_boards = partial(loss_of_boards, value_weight=recipe.targets.value_weight)
+        self.learner, self.rows, self.share, self.seed, self.now = learner, max(rows, 1), share, seed, now
+        search = device.DeviceSearch(evaluate=evaluates(learner), settings=settings, lanes=lanes, inner=INNER)
+        with jax.enable_x64(True):
+            self.lanes = jax.jit(partial(new_lanes, count=lanes, moves=moves))(jax.random.key(seed))
+            self.window = new_window(max(WINDOW, 2 * lanes * (1 + INNER)))
+            self.excluded = jnp.asarray(excluded)
+        self.compiled = jax.jit(partial(play_step, search, moves), donate_argnums=(0, 1))
+        on_accelerator = backend.on_accelerator()
+        self.stream = streams.Table(columns={}, picks=self.picks(), batch=batch_of, on_device=on_accelerator)
+        self.searches, self.began = 0, now()
+
+    def picks(self) -> Iterator[batching.Pick]:
+        """Rows of the newest labels, without end."""
+        random, size, recipe = np.random.default_rng(self.seed), len(self.window.value), self.learner.recipe
+        while True:
+            written = int(self.window.written)
+            newest = min(max(self.rows, int(self.share * written)), written, size)
+            rows = (written - 1 - random.integers(0, newest, recipe.batch_size)) % size
+            yield rows, random.random(recipe.batch_size) < (0.5 if recipe.mirror else 0)
+
+    def warm_up(self) -> None:
+        """Compile a step of the games and one of the training; the network is left as it was."""
+        say("compiling self-play for the device")
+        before = checkpoint.snapshot(self.learner)
+        self.play(PuctSettings(simulations=1), step.learned_weights(self.learner))
+        step.fit(self.learner, self.stream, range(1), lambda _: 0.0)
+        checkpoint.restore(self.learner, before)
+
+    def play(self, search: PuctSettings, weights: Any) -> int:
+        """Search and play a move in each game; returns the number of new labels."""
+        before = int(self.window.written)
+        with jax.enable_x64(True):
+            key = jax.random.fold_in(jax.random.key(self.seed + 1), self.searches)
+            chosen = np.int32(search.simulations), np.float32(search.noise_fraction)
+            improved = np.float32(search.root == "gumbel")
+            self.window, self.lanes = self.compiled(
+                self.window, self.lanes, weights, self.excluded, key, *chosen, improved
+            )
+        self.searches += 1
+        self.stream.columns = {name: getattr(self.window, name) for name in ("current", "mask", "policy", "value")}
+        return int(self.window.written) - before
+
+    def run(self, search: PuctSettings, rate: float, is_over: Callable[[], bool]) -> dict[str, Any]:
+        """Play and learn in turns until it is over; returns the metrics of an iteration.
+
+        Raises UserError if the loss becomes NaN or infinite.
+        """
+        recipe, games = self.learner.recipe, int(self.lanes.games)
+        labels = evaluations = steps = 0
+        total = playing = learning = 0.0
+        while True:
+            # Play.
+            began = self.now()
+            seconds = min(LONGEST, max(ROUND, LONGER * (began - self.began)))
+            new, weights = 0, step.learned_weights(self.learner)
+            while True:
+                new += self.play(search, weights)
+                evaluations += search.simulations * len(self.lanes.current)
+                if is_over() or self.now() - began >= PLAY_SHARE * seconds:
+                    break
+            learned_from, labels, playing = self.now(), labels + new, playing + self.now() - began
+            # Learn.
+            done = int(self.learner.optimizer.iterations)
+            until = learned_from + (1 - PLAY_SHARE) / PLAY_SHARE * (learned_from - began)
+            taken, means = step.fit(
+                self.learner,
+                self.stream,
+                range(max(1, REUSE * new // recipe.batch_size)),
+                lambda number, done=done: rate * min(1, (done + number + 1) / WARM_UP_STEPS),  # type: ignore[misc]
+                is_over=lambda until=until: is_over() or self.now() >= until,  # type: ignore[misc]
+            )
+            steps, total, learning = steps + taken, total + taken * means["loss"], learning + self.now() - learned_from
+            if is_over():
+                break
+        return {
+            "games": int(self.lanes.games) - games,
+            "rows": labels,
+            "simulations": search.simulations,
+            "training_loss": total / steps,
+            "steps": steps,
+            "step_seconds": round(learning, 2),
+            "replay_boards": min(int(self.window.written), len(self.window.value)),
+            "labels_per_second": round(labels / playing),
+            "evaluations_per_second": round(evaluations / playing),
+            "learned_per_second": round(steps * recipe.batch_size / learning),
+        }

@@ -1,0 +1,305 @@
+"""Positions by the million on an accelerator: a network's games against every reply, and what is won inside them.
+
+A position is its key, `current + mask` (`rules.from_keys`), of a board or its mirror image, which count as one. Layers
+hold those in which the first player moves, by their number of stones.
+
+    answers = Answers(folder, evaluate)                       # what a network makes of positions; kept in the folder
+    games = enumerate_games(answers, START, most_stones=40)   # its games against every legal reply
+    proof = prove(games.keys, most_stones=40)                 # the moves that win against every reply
+
+Dimensions: B positions of a batch, N positions of a layer, A = 7 columns, R = 7 replies.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.common import write_atomically
+from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, FULL_BOARD, has_four
+from distill.mcts.device import canonical_keys, landed
+
+Keys = NDArray[np.uint64]
+Layers = dict[int, Keys]
+"""Keys of positions, sorted, by their number of stones."""
+Proof = dict[int, NDArray[np.uint8]]
+"""For each layer the proven moves of its positions, uint8 (N,): bit c for column c."""
+
+NONE, DRAWN, LOST = (np.uint64(2**64 - number) for number in (1, 2, 3))
+"""In place of the key of a position: no such reply; it fills the board; it wins, or the move is illegal."""
+NOTHING: Keys = np.empty(0, np.uint64)
+START: Layers = {0: np.zeros(1, np.uint64)}
+"""The empty board."""
+
+BATCH, CPU_BATCH = 1 << 15, 1 << 10
+"""Positions that an accelerator or a CPU computes at once."""
+AHEAD = 4
+"""Batches that are computed while the results of others are copied."""
+PART = 1 << 18
+"""Positions whose answers one file holds: a killed run loses at most these."""
+
+
+# Rules on the device --------------------------------------------------------------------------------------------------
+
+
+def from_keys(keys: Any) -> tuple[Any, Any]:
+    """Current and mask, as `rules.from_keys`."""
+    current, mask = jnp.zeros_like(keys), jnp.zeros_like(keys)
+    for shift in (np.uint64(BITS_PER_COLUMN * column) for column in range(COLUMNS)):
+        total = ((keys >> shift) & np.uint64(127)) + np.uint64(1)
+        stones = total
+        for distance in (1, 2, 4):
+            stones = stones | (stones >> np.uint64(distance))
+        stones = stones >> np.uint64(1)
+        mask |= stones << shift
+        current |= (total & stones) << shift
+    return current, mask
+
+
+def replies(keys: Any) -> Any:
+    """uint64 (B, A, R): keys of the positions after each move and each reply, or NONE, DRAWN, LOST.
+
+    All are NONE after a move that wins. All are LOST for a full column.
+    """
+    current, mask = from_keys(keys)
+    stone = landed(mask)  # (B, A)
+    wins = has_four(current[:, None] | stone)
+    filled = mask[:, None] | stone
+    opponent = (current ^ mask)[:, None, None]
+    reply = landed(filled.reshape(-1)).reshape(-1, COLUMNS, COLUMNS)
+    full = filled[:, :, None] | reply
+    key = canonical_keys(opponent ^ filled[:, :, None], full)
+    key = jnp.where(full == np.uint64(FULL_BOARD), DRAWN, key)
+    key = jnp.where(has_four(opponent | reply), LOST, key)
+    key = jnp.where((reply == 0) | wins[:, :, None], NONE, key)
+    return jnp.where((stone == 0)[:, :, None], LOST, key)
+
+
+@jax.jit  # type: ignore[untyped-decorator]
+def replies_to(keys: Any, moves: Any) -> tuple[Any]:
+    """uint64 (B, R): those after one move of each position."""
+    return (jnp.take_along_axis(replies(keys), moves[:, None, None].astype(jnp.int32), 1)[:, 0],)
+
+
+@jax.jit  # type: ignore[untyped-decorator]
+def replies_to_all(keys: Any) -> tuple[Any]:
+    return (replies(keys),)
+
+
+@jax.jit  # type: ignore[untyped-decorator]
+def proven_moves(won: Any | None, keys: Any) -> tuple[Any]:
+    """uint8 (B,): bit c is set where the move in column c wins, or each reply leads to a position in `won`.
+
+    `won` is uint64, sorted, filled up with NONE. None: the last layer of a cut-off enumeration, where every reply that
+    goes on counts as won.
+    """
+    after = replies(keys)
+    if won is None:
+        fine = (after < LOST) | (after == NONE)
+    else:
+        place = jnp.searchsorted(won, after.reshape(-1))
+        fine = (won[jnp.minimum(place, len(won) - 1)] == after.reshape(-1)).reshape(after.shape)
+    bits = np.array([1 << column for column in range(COLUMNS)], np.uint8)
+    return ((fine.all(2) * bits).sum(1).astype(jnp.uint8),)
+
+
+def in_batches(function: Callable[..., Any], *arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Results of a function of arrays (BATCH,) for any number of rows; AHEAD batches are computed meanwhile."""
+    batch = CPU_BATCH if jax.default_backend() == "cpu" else BATCH
+    running: deque[tuple[int, Any]] = deque()
+
+    def copied() -> tuple[NDArray[Any], ...]:
+        rows, results = running.popleft()
+        return tuple([np.asarray(result)[:rows] for result in results])
+
+    for start in range(0, len(arrays[0]), batch):
+        parts = [array[start : start + batch] for array in arrays]
+        rows = len(parts[0])
+        with jax.enable_x64(True):
+            running.append((rows, function(*(np.pad(part, (0, batch - rows)) for part in parts))))
+        if len(running) > AHEAD:
+            yield copied()
+    while running:
+        yield copied()
+
+
+# Sets of positions ----------------------------------------------------------------------------------------------------
+
+
+def distinct(parts: Sequence[Keys]) -> Keys:
+    """The keys sorted, each once."""
+    keys = np.sort(np.concatenate([NOTHING, *parts]))
+    return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+
+
+def without(keys: Keys, others: Keys) -> Keys:
+    """Those of the sorted keys that the sorted others lack."""
+    if not len(others):
+        return keys
+    return keys[others[np.minimum(np.searchsorted(others, keys), len(others) - 1)] != keys]
+
+
+def united(one: Layers, other: Layers) -> Layers:
+    """The positions of both."""
+    return {n: distinct([one.get(n, NOTHING), other.get(n, NOTHING)]) for n in sorted({*one, *other})}
+
+
+def size(layers: Layers) -> int:
+    """Positions in all layers."""
+    return sum(map(len, layers.values()))
+
+
+# The network's games --------------------------------------------------------------------------------------------------
+
+
+class Answers:
+    """A network's logits of positions, evaluated once and kept in a folder, which an interrupted round reads again.
+
+    Args:
+      evaluate: keys uint64 (BATCH,) → (logits float32 (BATCH, A), −inf for full columns), on the device.
+    """
+
+    def __init__(self, folder: Path, evaluate: Callable[[Any], tuple[Any]]) -> None:
+        self.folder, self.evaluate = folder, evaluate
+        folder.mkdir(parents=True, exist_ok=True)
+        files = sorted(folder.glob("*.npz"))
+        self.number, self.known = len(files), dict[int, tuple[Keys, NDArray[np.float32]]]()
+        for stones in {int(file.name[:2]) for file in files}:
+            stored = [np.load(file) for file in files if int(file.name[:2]) == stones]
+            self._add(stones, [part["keys"] for part in stored], [part["logits"] for part in stored])
+
+    def __call__(self, stones: int, keys: Keys) -> NDArray[np.float32]:
+        """float32 (N, A) of a layer's sorted positions."""
+        known, _ = self.known.get(stones, (NOTHING, None))
+        missing = without(keys, known)
+        parts = [missing[start : start + PART] for start in range(0, len(missing), PART)]
+        if parts:
+            self._add(stones, parts, [self._evaluated(stones, part) for part in parts])
+        known, logits = self.known.get(stones, (NOTHING, np.empty((0, COLUMNS), np.float32)))
+        return logits if len(known) == len(keys) else logits[np.searchsorted(known, keys)]
+
+    def forget(self) -> None:
+        """Delete the files: the network has learned."""
+        for file in self.folder.glob("*.npz"):
+            file.unlink()
+
+    def _evaluated(self, stones: int, keys: Keys) -> NDArray[np.float32]:
+        logits = np.concatenate([part for (part,) in in_batches(self.evaluate, keys)])
+        content = io.BytesIO()
+        np.savez(content, keys=keys, logits=logits)
+        write_atomically(self.folder / f"{stones:02}-{self.number:05}.npz", content.getvalue())
+        self.number += 1
+        return logits
+
+    def _add(self, stones: int, keys: Sequence[Keys], logits: Sequence[NDArray[np.float32]]) -> None:
+        if stones in self.known:
+            keys, logits = [self.known[stones][0], *keys], [self.known[stones][1], *logits]
+        joined, values = np.concatenate(keys), np.concatenate(logits)
+        if (joined[1:] < joined[:-1]).any():
+            order = np.argsort(joined)
+            joined, values = joined[order], values[order]
+        self.known[stones] = joined, values
+
+
+class Games(NamedTuple):
+    """A network's games against every reply: the positions, the replies that win for the opponent, those that draw."""
+
+    keys: Layers
+    losing: int
+    draws: int
+
+
+def enumerate_games(
+    answers: Answers,
+    starts: Layers,
+    most_stones: int,
+    known: Layers | None = None,
+    proof: tuple[Layers, Proof] | None = None,
+) -> Games:
+    """All games of the network from these positions.
+
+    Args:
+      known: positions from which the games are not followed.
+      proof: layers and their proven moves, to which the network's choice is restricted.
+    """
+    keys: Layers = {}
+    pending: list[Keys] = []
+    losing = draws = 0
+    for stones in range(0, most_stones + 1, 2):
+        layer = without(distinct([*pending, starts.get(stones, NOTHING)]), (known or {}).get(stones, NOTHING))
+        logits = answers(stones, layer)
+        if proof:
+            allowed = proof[1][stones][np.searchsorted(proof[0][stones], layer)]
+            logits = np.where(is_in(allowed), logits, -np.inf)
+        pending = []
+        for (after,) in in_batches(replies_to, layer, logits.argmax(1).astype(np.uint8)):
+            losing += int((after == LOST).sum())
+            draws += int((after == DRAWN).sum())
+            pending.append(distinct([after[after < LOST]]))
+        keys[stones] = layer
+    return Games(keys, losing, draws)
+
+
+def is_in(moves: Any) -> Any:
+    """bool (N, A) of sets of columns as bits, uint8 (N,)."""
+    return (moves[:, None] >> np.arange(COLUMNS, dtype=np.uint8)) & 1 == 1
+
+
+# Proofs ---------------------------------------------------------------------------------------------------------------
+
+
+def prove(layers: Layers, most_stones: int) -> Proof:
+    """Find all proven moves, from the last layer to the first."""
+    width = 1 << max(len(keys) for keys in layers.values()).bit_length()
+    width = max(width, 1 << 22) if width > 1 << 18 else width  # one compilation for all rounds of a whole tree
+    proven: Proof = {}
+    won: Any = None
+    for stones in range(most_stones, -1, -2):
+        keys = layers[stones]
+        parts = in_batches(functools.partial(proven_moves, won), keys)
+        proven[stones] = np.concatenate([np.empty(0, np.uint8), *(part for (part,) in parts)])
+        with jax.enable_x64(True):
+            kept = keys[proven[stones] != 0]
+            won = jax.device_put(np.pad(kept, (0, width - len(kept)), constant_values=NONE))
+    return proven
+
+
+def prove_start(
+    layers: Layers, games: Games, most_stones: int, answers: Answers, most: int, say: Callable[..., None]
+) -> tuple[Layers, Proof]:
+    """The positions, with those added that a proof of the empty board needs, and their proven moves.
+
+    Where the network's games reach a position that is not won, its other moves are enumerated: first late in the game,
+    where few positions follow, and then earlier, until the empty board is won or there are `most` positions.
+    """
+    proof = prove(layers, most_stones)
+    before = CELLS
+    for stones in range((most_stones - 4) // 4 * 4, 3, -4):
+        lost = {n: keys[proof[n][np.searchsorted(layers[n], keys)] == 0] for n, keys in games.keys.items() if len(keys)}
+        say("proved", positions=size(layers), start_is_won=bool(proof[0][0]), not_won=size(lost), expanded_from=before)
+        if proof[0][0] or size(layers) > most:
+            break
+        late = {n: keys for n, keys in lost.items() if stones <= n < min(before, most_stones - 1)}
+        starts = {n + 2: other_moves(keys) for n, keys in late.items()}
+        layers = united(layers, enumerate_games(answers, starts, most_stones, layers).keys)
+        proof, before = prove(layers, most_stones), stones
+    return layers, proof
+
+
+def other_moves(keys: Keys) -> Keys:
+    """Positions after every move that no reply refutes at once, and every reply."""
+    parts = []
+    for (after,) in in_batches(replies_to_all, keys):
+        open_moves = ~((after == LOST) | (after == DRAWN)).any(2)
+        reached = after[open_moves]
+        parts.append(distinct([reached[reached < LOST]]))
+    return distinct(parts)

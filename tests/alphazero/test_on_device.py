@@ -1,0 +1,225 @@
+"""Self-play on an accelerator (`alphazero/on_device.py`), here on a CPU. Properties:
+
+- openings are playable; the keys of excluded boards are those of the package;
+- the labels of a game get its result, discounted and with the right sign, and no other label is touched;
+- excluded boards are not learned: neither their policy nor their value;
+- the loss falls, and the average of the weights plays;
+- `selfplay` runs with it and without TensorFlow, resumes after a kill, and leaves a curve and a network that loads;
+- a run that a device cannot play is refused in one line.
+"""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from distill.game import encoding
+from distill.game.rules import FULL_BOARD, Position, are_over, canonicalise, legal_columns, next_position
+from distill.mcts.settings import PuctSettings
+from distill.networks import saved
+
+jax = pytest.importorskip("jax", reason="the extra jax is not installed")
+if jax:
+    import jax.numpy as jnp
+
+    from distill.alphazero import on_device
+    from distill.mcts import device
+
+ROOT = Path(__file__).parents[2]
+LANES, ROWS, STEPS, SIMULATIONS = 8, 4096, 24, 32
+OPENINGS, DISCOUNT = ((0, 3), (0, 12), (4, 16), (8, 30)), 0.98
+
+
+def uniform(_weights, current, _mask):
+    return jnp.zeros((len(current), 7)), jnp.zeros(len(current))
+
+
+@pytest.fixture(scope="module")
+def played():
+    """The window after some steps without noise, and before each step the lanes, the labels and the window."""
+    settings = PuctSettings(simulations=SIMULATIONS, exploration=1.0, discount=DISCOUNT, sampling_plies=16)
+    search = device.DeviceSearch(evaluate=uniform, settings=settings, lanes=LANES, inner=2)
+    history = []
+    with jax.enable_x64(True):
+        window = on_device.new_window(ROWS)
+        run = jax.jit(lambda window, lanes, excluded, key: on_device.play_step(
+            search, OPENINGS, window, lanes, None, excluded, key, SIMULATIONS, 0.0, 0.0))  # fmt: skip
+        find = jax.jit(search)
+        lanes = on_device.new_lanes(jax.random.key(1), LANES, OPENINGS)
+        lanes = lanes._replace(random_moves=jnp.zeros(LANES, jnp.float32))
+        excluded = canonical(np.asarray(lanes.current)[:1], np.asarray(lanes.mask)[:1])
+        for step in range(STEPS):
+            labels = find(lanes.current, lanes.mask, None)
+            history.append(jax.tree.map(np.asarray, (window, lanes, labels)))
+            window, lanes = run(window, lanes, excluded, jax.random.key(step))
+            lanes = lanes._replace(random_moves=jnp.zeros(LANES, jnp.float32))
+    return jax.tree.map(np.asarray, window), history, excluded
+
+
+def canonical(current, mask):
+    own, stones, _ = canonicalise(current, mask)
+    return own + stones
+
+
+def test_labels_get_the_results_of_their_games(played):
+    window, history, _ = played
+    expected = {}  # by number of the label
+    for lane in range(LANES):
+        open_labels = []
+        for step, (before, lanes, labels) in enumerate(history):
+            number, value = int(before.written) + lane, labels.value[lane, 0]
+            expected[number] = round(127 * value)
+            position = Position(int(lanes.current[lane]), int(lanes.mask[lane]))
+            last = step + 1 == len(history)
+            follows = not last and any(
+                next_position(position, column)
+                == Position(int(history[step + 1][1].current[lane]), int(history[step + 1][1].mask[lane]))
+                for column in legal_columns(position)
+            )
+            is_draw = position.mask.bit_count() == 41 and not labels.proven[lane, 0]
+            if labels.proven[lane, 0] or is_draw:
+                for ago, older in enumerate(reversed(open_labels), start=1):
+                    result = 0 if is_draw else value * (-DISCOUNT) ** ago
+                    expected[older] = 0.5 * expected[older] + 0.5 * 127 * result
+                open_labels = []
+            else:
+                assert last or follows, "an open game goes on"
+                open_labels.append(number)
+    assert sum(float(value) != round(float(value)) for value in expected.values()) > LANES, "some games were decided"
+    for number, value in expected.items():
+        assert abs(int(window.value[number]) - value) <= 1, number
+
+
+def test_written_labels_are_the_searched_boards_and_their_visits(played):
+    window, history, excluded = played
+    inner = 0
+    for before, lanes, labels in history:
+        rows = int(before.written) + np.arange(LANES)
+        np.testing.assert_array_equal(window.current[rows], encoding.words(lanes.current))
+        np.testing.assert_array_equal(window.mask[rows], encoding.words(lanes.mask))
+        shares = labels.visits[:, 0] / labels.visits[:, 0].sum(1, keepdims=True)
+        learned = ~np.isin(canonical(lanes.current, lanes.mask), excluded)
+        np.testing.assert_allclose(window.policy[rows], np.rint(255 * shares) * learned[:, None], atol=1)
+        inner += int(
+            ((labels.reached[:, 1:] >= SIMULATIONS // 2) | (labels.proven & (labels.reached > 0))[:, 1:]).sum()
+        )
+    assert not window.policy[0].any(), "the first board is excluded"
+    columns = {name: getattr(window, name) for name in ("current", "mask", "policy", "value")}
+    _, targets, weight = on_device.batch_of(columns, np.array([0, 1]), np.array([False, True]))
+    assert np.asarray(weight).tolist() == [0, 1]
+    np.testing.assert_allclose(np.asarray(targets["logits"]).sum(1), [0, 1], rtol=1e-6)
+    np.testing.assert_allclose(targets["logits"][1], window.policy[1, ::-1] / window.policy[1].sum(), rtol=1e-6)
+    assert int(window.written) <= LANES * STEPS + inner
+    assert int(window.written) > LANES * STEPS + inner // 2
+
+
+def test_openings_are_playable_and_differ():
+    with jax.enable_x64(True):
+        current, mask = map(np.asarray, jax.jit(lambda: on_device.openings(jax.random.key(3), 500, OPENINGS))())
+        keys = np.asarray(device.canonical_keys(jnp.asarray(current), jnp.asarray(mask)))
+        known = on_device.is_in(jnp.asarray(keys), jnp.sort(jnp.asarray(keys[:40])))
+    assert not are_over(current, mask).any()
+    assert (mask & ~np.uint64(FULL_BOARD) == 0).all()
+    assert (mask == 0).any()
+    assert np.bitwise_count(mask).max() > 20
+    assert len(np.unique(keys)) > 350
+    np.testing.assert_array_equal(keys, canonical(current, mask))
+    np.testing.assert_array_equal(known, np.isin(keys, keys[:40]))
+
+
+LEARNS = f"""
+import itertools
+import keras
+import numpy as np
+from distill import networks
+networks.start_backend()
+from distill.alphazero import on_device
+from distill.common.settings import build
+from distill.mcts.settings import PuctSettings
+from distill.training import continual, step
+from distill.training.recipe import Recipe
+on_device.WINDOW = {ROWS}
+keras.utils.set_random_seed(1)
+core = networks.build("pillar", True, features=4, blocks=1, hidden=8)
+recipe = dict(batch_size=32, optimizer="muon", ema=0.5, value_target="value")
+learner, clock = continual.begin(core, build(Recipe, recipe)), itertools.count(0, 0.2)
+search = PuctSettings(simulations=8, root="puct", exploration=1, discount=0.98)
+games = on_device.SelfPlay(learner, search, 16, (0, 8), 512, 0.4, np.zeros(0, np.uint64), 0, lambda: next(clock))
+games.warm_up()
+first = [np.asarray(weight) for weight in step.learned_weights(learner)[0]]
+for weight, variable in zip(first, core.trainable_variables, strict=True):
+    np.testing.assert_array_equal(weight, np.asarray(variable))
+
+for root in ("gumbel", "puct"):
+    looks = itertools.count()
+    metrics = games.run(search.replace(root=root), 0.01, lambda: next(looks) > 40)
+    assert metrics["rows"] >= 32 and metrics["steps"] > 10, metrics
+losses = [step.fit(learner, games.stream, range(50), lambda _: 0.02)[1]["loss"] for _ in range(4)]
+assert losses[-1] < losses[0] - 0.1, losses
+averages, values = step.learned_weights(learner)[0], learner.trainable_variables
+assert any((np.asarray(a) != np.asarray(v)).any() for a, v in zip(averages, values, strict=True))
+print("fine")
+"""
+
+
+def environment(**changes):
+    return os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)} | changes
+
+
+def test_the_loss_falls_and_the_average_plays():
+    run = subprocess.run([sys.executable, "-c", LEARNS], env=environment(), capture_output=True, text=True, check=False)
+    assert run.stdout.endswith("fine\n"), run.stderr
+
+
+def selfplay(out):
+    """A process of `selfplay` for a small network, on a device that is a CPU; windows are small."""
+    program = "import sys; sys.modules['tensorflow'] = None; from distill import selfplay; "
+    program += f"from distill.alphazero import on_device; on_device.WINDOW = {ROWS}; sys.exit(selfplay.main())"
+    values = "features=4 arch.blocks=1 arch.hidden=8 device_lanes=16 precision=float32 batch_size=32 replay.rows=256"
+    values = [f"--set={value}" for value in f"arch.{values} eval_boards=20 ema=0.9".split()]
+    words = ["--preset", "minutes", "--minutes", "0.2", *values, "--out", str(out)]
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *words], env=environment(), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_selfplay_resumes_after_a_kill_and_leaves_a_curve_and_a_network(tmp_path):
+    killed = selfplay(tmp_path)
+    while killed.poll() is None and not (tmp_path / "iterations" / "0002" / "metrics.json").exists():
+        time.sleep(0.05)
+    killed.send_signal(signal.SIGKILL)
+    printed = "".join(killed.communicate())
+    assert killed.returncode == -signal.SIGKILL, printed
+    resumed = selfplay(tmp_path)
+    printed = "".join(resumed.communicate())
+    assert resumed.returncode == 0, printed
+    with (tmp_path / "history.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["iteration"]) for row in rows] == [1, 2, 3, 4]
+    assert all(float(row["rows"]) >= 16 and float(row["steps"]) > 0 for row in rows)
+    record = json.loads((tmp_path / "_run.json").read_text())
+    assert "replay" not in record["result"]
+    assert saved.load_core(tmp_path / "best.keras").name == "pillar"
+
+
+@pytest.mark.parametrize(
+    ("flags", "backend", "problem"),
+    [
+        (["--set", "rule=printed"], "jax", "device_lanes needs --minutes, mcts_solver, a rule with priors"),
+        ([], "tensorflow", "games on a device need Keras on JAX: set KERAS_BACKEND=jax"),
+    ],
+)
+def test_what_a_device_cannot_play_is_refused(tmp_path, flags, backend, problem):
+    words = ["-m", "distill.selfplay", "--minutes", "1", "--set", "device_lanes=16", *flags, "--out", str(tmp_path)]
+    changes = environment(KERAS_BACKEND=backend)
+    refused = subprocess.run([sys.executable, *words], env=changes, capture_output=True, text=True, check=False)
+    assert problem in refused.stderr
+    assert refused.returncode in (1, 2)
