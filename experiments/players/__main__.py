@@ -4,13 +4,13 @@
     python -m experiments.players club uct:1000 cnn --page PAGE    # other players, the weakest first
 
 In: players in the order of their expected strength. Each meets those up to `--apart` places on, from random openings
-in which neither side can win at once, both sides of each. Out: in `--out` a file for every pair, grade and time that is
-finished, so that the same command resumes after an interruption; in `--page` the table between its two markers, and
+in which neither side can win at once, both sides of each. Out: in the JSON file `--out` every pair, grade and time that
+is finished, so that the same command resumes after an interruption; in `--page` the table between its two markers, and
 the same as CSV beside it. Networks run as in `play` (`networks/predict.py`).
 
-A measurement is repeated where the player, the openings or the boards differ from those in its file. The files of the
-shipped ladder are tracked, so that a new network costs only its own games. Times are kept as measured: remove the
-folder `times` to measure all of them again.
+A measurement is repeated where the player, the openings or the boards differ from those in the file. The file of the
+shipped ladder is tracked, so that a new network costs only its own games. Times are kept as measured: remove `times`
+from the file to measure all of them again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class PlayersConfig(Settings):
     boards: int | None = Field(None, ge=1, description="largest number of boards per player; default: all")
     seed: Seed = Field(0, description="seed of openings, searches and random moves")
     out: Path = Field(
-        Path(__file__).with_name("measured"), description="folder of the measurements; those of the ladder are tracked"
+        Path(__file__).with_name("measured.json"), description="file of the measurements; that of the ladder is tracked"
     )
     page: Path = Field(LADDER_PAGE, description="the page that holds the table; a CSV lies beside it")
 
@@ -98,7 +98,7 @@ PRESETS: cli.Presets = {
         players=("random", "beginner", "casual"),
         games=4,
         boards=20,
-        out=cli.SMOKE_MODELS / "players",
+        out=cli.SMOKE_MODELS / "players" / "measured.json",
         page=cli.SMOKE_MODELS / "players" / "players.md",
     )
 }
@@ -108,7 +108,7 @@ def run(config: PlayersConfig) -> str:
     """Measure what is missing and write the table; returns the line that names the best player."""
     pages.require(config.page)
     player = functools.cache(lambda name: make(name, fast=True))
-    with run_folder.locked(config.out):
+    with run_folder.locked(config.out.parent):
         rows = _measured(config, player)
     legend = pages.legend(config.games, config.apart, config.opening_plies, config.benchmark_set, config.slow_boards)
     pages.write(config.page, rows, legend)
@@ -124,13 +124,13 @@ def _measured(config: PlayersConfig, player: Any) -> list[measure.Row]:
     times, grades = {}, {}
     for name in config.players:
         few = config.slow_boards if name in config.slow else config.boards
-        times[name] = measure.time_alone(name, player, boards, config.out / "times")
-        grades[name] = measure.graded(name, player, boards, few, config.seed, config.out / "grades")
+        times[name] = measure.time_alone(name, player, boards, config.out)
+        grades[name] = measure.graded(name, player, boards, few, config.seed, config.out)
     pairs = list(config.pairs())
     met = {}
     for number, (one, other) in enumerate(pairs, 1):
         say(f"pair {number} of {len(pairs)}: {one} and {other}")
-        met[one, other] = measure.met(one, other, player, starts, config.seed, config.out / "pairs")
+        met[one, other] = measure.met(one, other, player, starts, config.seed, config.out)
     return measure.rows(config.players, met, times, grades, config.seed)
 
 

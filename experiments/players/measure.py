@@ -1,12 +1,13 @@
-"""Measurements of players, each in a file of its own.
+"""Measurements of players, in one JSON file: `pairs`, `grades` and `times` by the names of the players.
 
-A file has a `key`, the hash of what was measured: the players' identities, the seed, and the boards or openings. Where
-the key differs, the measurement is repeated.
+A measurement has a `key`, the hash of what was measured: the players' identities, the seed, and the boards or openings.
+Where the key differs, the measurement is repeated.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import re
 import statistics
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from distill.common import canonical_json, read_object, write_json
+from distill.common import canonical_json, read_object, write_atomically
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
 from distill.networks import finding
@@ -57,9 +58,7 @@ class Row:
     bytes: int | None
 
 
-def met(
-    one: str, other: str, player: GetPlayer, starts: Sequence[Opening], seed: int, folder: Path
-) -> list[list[float]]:
+def met(one: str, other: str, player: GetPlayer, starts: Sequence[Opening], seed: int, file: Path) -> list[list[float]]:
     """(U, 2), per opening the points, 0 to 2, of both players in its two games."""
     key = [identity(one), identity(other), starts, seed]
 
@@ -68,11 +67,11 @@ def met(
         points = pair_points(play_games([player(one), player(other)], pairings, seed), pairings, 2)
         return [[float(each[0, 1]), float(each[1, 0])] for each in points]
 
-    return _kept(folder / f"{_file(one)}--{_file(other)}.json", key, [one, other], play_pair)
+    return _kept(file, "pairs", [one, other], key, play_pair)
 
 
 def graded(
-    name: str, player: GetPlayer, boards: GradedBoards, count: int | None, seed: int, folder: Path
+    name: str, player: GetPlayer, boards: GradedBoards, count: int | None, seed: int, file: Path
 ) -> dict[str, Any]:
     """The player's shares on at most `count` of the boards, by METRICS, and how many they are."""
     chosen = grading.sample(boards, count, seed) if count else boards
@@ -82,10 +81,10 @@ def graded(
         shares = grading.by_set(chosen, grading.grade(player(name), chosen, seed))[chosen.sets[0]]
         return {metric: asdict(share) for metric, share in shares.items()} | {"boards": len(chosen)}
 
-    return _kept(folder / f"{_file(name)}.json", [identity(name), digest, seed], [name], grade)
+    return _kept(file, "grades", [name], [identity(name), digest, seed], grade)
 
 
-def time_alone(name: str, player: GetPlayer, boards: GradedBoards, folder: Path) -> dict[str, Any]:
+def time_alone(name: str, player: GetPlayer, boards: GradedBoards, file: Path) -> dict[str, Any]:
     """Median milliseconds of processor time for a single move, and the processor.
 
     Processor time, unlike wall time, is nearly the same beside other work.
@@ -102,7 +101,7 @@ def time_alone(name: str, player: GetPlayer, boards: GradedBoards, folder: Path)
                 break
         return {"ms": 1000 * statistics.median(spent[1:]), "processor": processor()}  # the first one gets ready
 
-    return _kept(folder / f"{_file(name)}.json", [identity(name)], [name], measure)
+    return _kept(file, "times", [name], [identity(name)], measure)
 
 
 def rows(
@@ -149,18 +148,24 @@ def processor() -> str:
     return name[1] if name else platform.machine()
 
 
-def _kept(file: Path, key: Any, players: Sequence[str], measure: Callable[[], Any]) -> Any:
-    """What the file holds under this key, or else a fresh measurement, left there."""
-    wanted = hashlib.sha256(canonical_json(key).encode()).hexdigest()
-    stored = read_object(file)
-    if stored.get("key") != wanted:
-        stored = {"key": wanted, "networks": evaluated(players, fast=True), "found": measure()}
-        write_json(file, stored)
-    return stored["found"]
+def _kept(file: Path, kind: str, players: Sequence[str], key: Any, measure: Callable[[], Any]) -> Any:
+    """The result that the file holds under this key, or else of a fresh measurement, which is left there."""
+    stored, name = read_object(file), " ".join(players)
+    key = hashlib.sha256(canonical_json(key).encode()).hexdigest()
+    if stored.get(kind, {}).get(name, {}).get("key") != key:
+        record = {"key": key, "networks": evaluated(players, fast=True), "result": measure()}
+        stored.setdefault(kind, {})[name] = record
+        write_atomically(file, _lines(stored).encode())
+    return stored[kind][name]["result"]
 
 
-def _file(name: str) -> str:
-    return re.sub("[^A-Za-z0-9.-]+", "-", name)
+def _lines(stored: Mapping[str, Mapping[str, Any]]) -> str:
+    """JSON with a line for each measurement, so that a change shows where it is."""
+    kinds = []
+    for kind, measured in sorted(stored.items()):
+        rows = [f"  {json.dumps(name)}: {json.dumps(record)}" for name, record in sorted(measured.items())]
+        kinds.append(f" {json.dumps(kind)}: {{\n" + ",\n".join(rows) + "\n }")
+    return "{\n" + ",\n".join(kinds) + "\n}\n"
 
 
 def _bytes(name: str) -> int | None:

@@ -5,6 +5,7 @@
 - the shipped measurements give the shipped table, in which the levels are in order and apart.
 """
 
+import signal
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,13 +14,13 @@ import pandas as pd
 import pytest
 
 from distill import arena
-from distill.common import Interrupted, provenance, read_object, run_folder
+from distill.common import provenance, read_object, run_folder
 from distill.players.names import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure
 from experiments.players import page as pages
 
-SMALL = ["random", "punisher", "--games", "20", "--boards", "30", "--out", "out", "--page", "page.md"]
+SMALL = ["random", "punisher", "--games", "20", "--boards", "30", "--out", "out/measured.json", "--page", "page.md"]
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_measured_pairs_are_kept_and_an_interrupted_run_resumes(here, monkeypatc
     def interrupted(players, *rest):
         played.append([player.name for player in players])
         if len(played) == 2:
-            raise Interrupted(15)
+            signal.raise_signal(signal.SIGTERM)
         return play(players, *rest)
 
     monkeypatch.setattr(measure, "play_games", interrupted)
@@ -87,19 +88,18 @@ def test_a_page_without_markers_and_players_that_cannot_be_ranked_are_refused(he
 def test_the_shipped_measurements_are_those_of_the_ladder_and_give_its_table():
     """A pair that is no longer asked for would move ratings where somebody reads the folder."""
     config = ladder.PlayersConfig()
-    kinds = ("pairs", "grades", "times")
-    pairs, grades, times = ({file.stem: read_object(file) for file in (config.out / kind).glob("*")} for kind in kinds)
-    asked = {f"{measure._file(one)}--{measure._file(other)}": (one, other) for one, other in config.pairs()}
-    assert pairs.keys() == asked.keys()
-    assert grades.keys() == times.keys() == set(map(measure._file, config.players))
-    met = {asked[name]: record["found"] for name, record in pairs.items()}
-    shares, speeds = ({name: kind[measure._file(name)]["found"] for name in config.players} for kind in (grades, times))
+    stored = read_object(config.out)
+    asked = {" ".join(pair): pair for pair in config.pairs()}
+    assert stored["pairs"].keys() == asked.keys()
+    assert stored["grades"].keys() == stored["times"].keys() == set(config.players)
+    met = {asked[name]: record["result"] for name, record in stored["pairs"].items()}
+    shares, speeds = ({name: record["result"] for name, record in stored[kind].items()} for kind in ("grades", "times"))
     rows = measure.rows(config.players, met, speeds, shares, config.seed)
     table = pd.read_csv(provenance.checkout() / "docs" / "benchmark.csv")
     assert [row.player for row in rows] == table.player.tolist()
     assert table.elo.to_numpy() == pytest.approx([row.elo.mean for row in rows], abs=1e-4)
-    assert grades["pillar-large"]["networks"]["pillar-large"]["precision"] == "float32"
-    assert grades["uct-100"]["networks"] == {}
+    assert stored["grades"]["pillar-large"]["networks"]["pillar-large"]["precision"] == "float32"
+    assert stored["grades"]["uct:100"]["networks"] == {}
 
 
 def test_the_shipped_table_shows_the_levels_apart():

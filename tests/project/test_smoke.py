@@ -56,7 +56,7 @@ def test_the_chain_ends_in_a_graded_exported_and_playing_network(place, monkeypa
 
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join("1234567" * 6)))
     assert play.main(["--preset", "smoke"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith(("You win! · ", "Draw · ", "cnn wins · "))
+    assert capsys.readouterr().out.splitlines()[-1].startswith(("You win! · ", "Draw · ", "models/smoke/cnn wins · "))
 
 
 def test_the_chain_writes_only_into_its_two_folders(place):
