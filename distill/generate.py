@@ -96,10 +96,10 @@ def run(config: GenerateConfig) -> str:
                 folder.storage.write(shard.name, content)
                 done.append(shard)
                 simulations += shard.simulations
-                speed = f"{simulations / (time.perf_counter() - began) / 1e6:.2f} M simulations/s"
-                progress.advance(shard.games, speed)
+                speed = f" ({simulations / (time.perf_counter() - began) / 1e6:.2f} M simulations/s)"
+                progress.advance(shard.games, speed[2:-1])
         result = shards.finish(folder, done, plan.games)
-    return f"{result['games']:,} games, {result['rows']:,} rows in {config.out} ({speed})"
+    return f"{result['games']:,} games, {result['rows']:,} rows in {config.out}{speed}"
 
 
 main = cli.Command("generate", GenerateConfig, run, PRESETS)

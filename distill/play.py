@@ -41,7 +41,7 @@ class PlayConfig(Settings):
     """who has the first stone, X"""
     moves: str = Field("", title="MOVES")
     """moves of a game to continue, such as 4453"""
-    seed: Seed | None = None
+    seed: Seed | None = Field(None, title="N")
     """seed of the machine's random moves, to repeat a game; default: random"""
 
     @model_validator(mode="after")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, IPvAnyAddress
 
-from distill.common import UserError, cli, cores, first_line, provenance, say
+from distill.common import UserError, cli, cores, first_line, plugins, provenance, say
 from distill.common.settings import CommandLine, Settings
 from distill.mcts import compiling
 from distill.networks import finding
@@ -52,7 +52,7 @@ class ServeConfig(Settings):
     )
     models: Path | None = None
     """folder of more networks, besides those that ship; default: models"""
-    players: tuple[str, ...] = Field((), title="MODULE:OBJECT")
+    players: tuple[Annotated[str, Field(pattern=f"^{plugins.SPEC.pattern}$")], ...] = Field((), title="MODULE:OBJECT")
     """your own players"""
     host: IPvAnyAddress = Field(IPv4Address("127.0.0.1"), title="ADDRESS")
     """IP address to listen on; 0.0.0.0 or ::, all interfaces"""
@@ -76,6 +76,8 @@ PRESETS: cli.Presets = {"smoke": cli.smoke(models=cli.SMOKE_MODELS, port=0, max_
 def run(config: ServeConfig) -> str:
     """Serve until interrupted."""
     try:
+        import uvicorn
+
         from distill.web.api import application
     except ModuleNotFoundError as error:
         raise UserError(f"serve needs the web packages: {provenance.install_line('serve')}") from error
@@ -98,11 +100,12 @@ def run(config: ServeConfig) -> str:
         if not config.host.is_loopback:
             say("Anyone who can reach this machine can play. Other names for it need --allow-host NAME.")
         app = application(opponents, config.allow_host, config.allow_origin, config.allow_frame)
-        _server(app).run([listener])
+        how: dict[str, Any] = {"http": "h11", "ws": "none", "log_level": "warning", "access_log": False}
+        _server(uvicorn.Config(app, timeout_graceful_shutdown=GRACE, **how)).run([listener])
     return "stopped"
 
 
-def _server(app: Any) -> uvicorn.Server:
+def _server(config: uvicorn.Config) -> uvicorn.Server:
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -110,11 +113,7 @@ def _server(app: Any) -> uvicorn.Server:
             logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # it reports each request that it cuts off
             await super().shutdown(sockets)
 
-    return Server(
-        uvicorn.Config(
-            app, http="h11", ws="none", log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE
-        )
-    )
+    return Server(config)
 
 
 def _listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:

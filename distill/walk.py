@@ -99,10 +99,13 @@ def run(config: WalkConfig) -> str:
         before = folder.result
         if before and (best or before["complete"] or before["last_stones"] >= config.most_stones):
             return f"finished before: {before['line']} · {out}"
-        folder.begin()
+        if not best:  # its layers are written as they come
+            folder.begin()
         walked, line = (_best if best else _all)(config, out, choose)
         of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())
         line = f"{name}{of} moving first, {line}"
+        if best:
+            folder.begin()
         folder.finish(walked | {"line": line})
     return f"{line} · {out}"
 

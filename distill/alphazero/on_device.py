@@ -307,9 +307,9 @@ class SelfPlay:
         learner.loss_of_boards = partial(loss_of_boards, value_weight=recipe.targets.value_weight)
         self.learner, self.rows, self.share, self.seed, self.now = learner, max(rows, 1), share, seed, now
         search = device.DeviceSearch(evaluate=evaluates(learner), settings=settings, lanes=lanes, inner=INNER)
+        self.begin = jax.jit(partial(new_lanes, count=lanes, moves=moves))
         with jax.enable_x64(True):
-            self.lanes = jax.jit(partial(new_lanes, count=lanes, moves=moves))(jax.random.key(seed))
-            self.window = new_window(max(WINDOW, 2 * lanes * (1 + INNER)))
+            self.lanes, self.window = self.begin(jax.random.key(seed)), new_window(max(WINDOW, 2 * lanes * (1 + INNER)))
             self.excluded = jnp.asarray(excluded)
         self.compiled = jax.jit(partial(play_step, search, moves), donate_argnums=(0, 1))
         on_accelerator = backend.on_accelerator()
@@ -332,6 +332,8 @@ class SelfPlay:
         self.play(PuctSettings(simulations=1), step.learned_weights(self.learner))
         step.fit(self.learner, self.stream, range(1), lambda _: 0.0)
         checkpoint.restore(self.learner, before)
+        with jax.enable_x64(True):  # its labels are of one simulation
+            self.lanes, self.window = self.begin(jax.random.key(self.seed)), new_window(len(self.window.value))
 
     def play(self, search: PuctSettings, weights: Any) -> int:
         """Search and play a move in each game; returns the number of new labels."""

@@ -9,7 +9,6 @@ An iteration is finished once it has its metrics, which are written last.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -49,6 +48,8 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
     from distill.training import identity
 
     file = config.schedule.replay
+    if file and file.resolve().parent == out.resolve():
+        raise UserError(f"--replay {file}: a run cannot be repeated in its own folder; name another --out")
     also = {"puct_version": puct.PUCT_VERSION, "replay": file_hash(file) if file else None}
     return identity.opened(config, out, KIND, FILES, FREE, **also)
 
@@ -62,8 +63,13 @@ def finished_iterations(out: Path) -> list[Metrics]:
     """The metrics of the finished iterations, in order. Raises UserError where those of an earlier one are missing."""
     finished: list[Metrics] = []
     while (path := iteration_folder(out, len(finished) + 1) / METRICS).is_file():
-        finished.append(json.loads(path.read_bytes()))
-    if (last := run_folder.result_of(out).get("iterations", 0)) > len(finished):
+        finished.append(read_object(path))
+        if not {"iteration", "accepted", "minutes", "games", "learned_from"} <= finished[-1].keys():
+            raise UserError(f"{path}: damaged; {LOST}")
+    # A later folder proves that an earlier iteration was finished, even if its metrics are gone.
+    begun = [int(folder.name) for folder in out.glob("iterations/[0-9]*") if folder.name.isdecimal()]
+    last = max(run_folder.result_of(out).get("iterations", 0), *(number - 1 for number in begun), 0)
+    if last > len(finished):
         raise UserError(f"{path}: missing, though the run has finished iteration {last}; {LOST}")
     return finished
 

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 def start(config: SelfPlayConfig, processes: int) -> Workers:
     """The workers that a config asks for, started: of its cluster, or so many processes; 0: this process."""
-    pool = executors.started(processes) if processes else Workers()
     if config.machine.cluster:
-        pool = Cluster(config.machine.cluster, versions_here)
+        pool: Workers = Cluster(config.machine.cluster, versions_here)
+    else:
+        pool = executors.started(processes) if processes else Workers()
     pool.window = pool.number  # no task waits for a worker, so few are in flight when a clock ends the games
     return pool
 

@@ -42,10 +42,12 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str]) -> int:
     stops: list[Interrupted] = []
 
     def interrupt(number: int, _frame: Any) -> NoReturn:
+        for heard in handlers:  # cleaning up takes seconds: a second signal must not interrupt it
+            signal.signal(heard, signal.SIG_IGN)
         stops.append(Interrupted(number))
         raise stops[-1]
 
-    handlers = {}
+    handlers: dict[int, Any] = {}
     # Python delivers signals to the main thread only; in another thread they are the caller's.
     if threading.current_thread() is threading.main_thread():
         heard = [n for n in SIGNALS if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN]  # not under nohup

@@ -109,7 +109,7 @@ def _write(out: Path, table: pa.Table, inputs: Sequence[Any], restart: bool = Fa
         "first_game": 0, "games": len(table),
     }  # fmt: skip
     with run_folder.opened(out, schema.PACKED_BOARDS, identity, settings={}, files=[name], restart=restart) as record:
-        if record.result is None:
+        if record.result is None or not (out / name).is_file():
             record.begin()
             content = schema.table_bytes(table, metadata)
             write_atomically(out / name, content)

@@ -42,7 +42,7 @@ from distill.games import reader, schema
 from distill.games.reader import Columns, chosen, joined
 from distill.games.schema import PREPARED_ROW, TRAINING, VALIDATION
 
-PREPARATION_VERSION = 2
+PREPARATION_VERSION = 3
 """Raised when the same games and settings make other tables. 2: excluded boards leave validation as well."""
 
 FILES = {TRAINING: "training.parquet", VALIDATION: "validation.parquet"}
@@ -105,7 +105,7 @@ def prepare(
     with run_folder.opened(
         folder, TABLES, identity, settings=settings, files=files, restart=restart, wait=True
     ) as record:
-        if record.result:
+        if record.result and all((folder / name).is_file() for name in files):
             return Prepared(folder=folder, result=record.result, reused=True)
         say(f"preparing tables of {listed([run.folder for run in runs])}")
         rows, counts = _read(runs, validation_fraction, excluded)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common.pictures import new_figure, save_figure
+from distill.common.pictures import new_figure, picture, save_figure
 from distill.common.tables import table
 from distill.datasets.benchmark import HEADLINES
 from distill.evaluation.grading import GENERAL, METRICS, Summary
@@ -132,6 +132,7 @@ def in_percent(estimates: Sequence[Estimate]) -> tuple[NDArray[np.float64], list
     return means, [means - low, high - means]
 
 
+@picture
 def plot(path: Path, players: Sequence[Summary]) -> None:
     """Optimal and outcome for every set, one colour a player, bars of 95 %."""
     from matplotlib import colormaps

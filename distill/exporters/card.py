@@ -140,6 +140,7 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
             "int8": _int8(record["files"]),
             "programs": "\n".join(_programs(formats)).rstrip(),
             "value": _PARTS["value"] if record["value_head"] else "",
+            "guide": _PARTS["guide"].rstrip() if record["value_head"] else "",
             **{name: _of_shipped(name, record) for name in ("purpose", "stages", "walk")},
             "training": f"```json\n{json.dumps(record['training'], indent=1)}\n```",
             "license": "apache-2.0" if record["ships"] else "unknown",

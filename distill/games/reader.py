@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from distill.common import DataError, cli, run_folder
 from distill.common.arrays import Arrays
@@ -100,9 +101,14 @@ def open_run(folder: Path) -> Run:
 
 
 def run_of(place: object, record: run_folder.Record) -> Run:
-    """The run that the record of a finished one describes."""
+    """The run that the record of a finished one describes. Raises DataError where it names no shards."""
     folder, result = Path(str(place)), record.result or {}
-    shards = [Shard(folder=folder, **shard) for shard in result["shards"]]
+    try:
+        shards = [Shard(folder=folder, **shard) for shard in result["shards"]]
+    except ValidationError as error:
+        problem = error.errors()[0]
+        what = f"not the result of a run of games ({problem['loc'][0]}: {problem['msg']})"
+        raise DataError(f"{folder / run_folder.RECORD}: {what}") from error
     inputs = result.get("inputs", ())
     return Run(folder=folder, identity=record.identity, name=result["run"], shards=shards, inputs=inputs)
 

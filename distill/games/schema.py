@@ -192,7 +192,7 @@ def read_table(
 
     Raises DataError for what Arrow cannot read, for a missing column and for a file that is not `ours`.
     """
-    unreadable = (OSError, MemoryError, pa.ArrowException, OverflowError, ValueError, KeyError, RecursionError)
+    unreadable = (OSError, pa.ArrowException, OverflowError, ValueError, KeyError, RecursionError)
     try:
         content = Path(path).read_bytes() if content is None else content
         with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
@@ -201,6 +201,8 @@ def read_table(
                 raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}")
             schema = schema or (PACKED_ROW if metadata.get("kind") == PACKED else ROW)
             return file.read(columns=schema.names, use_threads=False).select(schema.names).cast(schema), metadata
+    except MemoryError as error:  # Arrow's too; a damaged file may ask for any amount
+        raise DataError(f"{path}: cannot be read ({first_line(error)})") from error
     except unreadable as error:
         what = f"damaged, or not a Parquet file with these columns ({first_line(error)})"
         raise DataError(f"{path}: {what}") from error

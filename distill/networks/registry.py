@@ -109,6 +109,8 @@ def _tried(core: Any, spec: str, value_head: bool) -> keras.Model:
     from distill.networks import heads
 
     source = f"--arch {spec}"
+    if spec.startswith("_"):
+        raise UserError(f"{source}: TensorFlow takes no underscore at the start of a network's name; rename the module")
     heads.require_network(core, source)
     if heads.has_value(core) != value_head:
         expected = "logits and value" if value_head else "logits alone"

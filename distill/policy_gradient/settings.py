@@ -23,7 +23,7 @@ class OpponentSettings(Settings):
     gate: float = Field(0.52, gt=0, le=1)
     """score against its opponents above which the learner becomes one (0–1)"""
     gate_games: int = Field(2048, ge=1)
-    """training games, in whole batches, from which that score is taken"""
+    """training games, in whole batches, whose score decides at the gate"""
     gate_rule: Literal["lower", "mean"] = "lower"
     """pass the gate by the score's lower 95 % bound, or its mean"""
 
@@ -31,9 +31,9 @@ class OpponentSettings(Settings):
 class PolicyGradientSettings(Settings):
     """How the learner trains on a batch of games."""
 
-    lr: tuple[Annotated[float, Field(gt=0)], ...] = Field((1e-3, 1e-4, 1e-5), min_length=1)
+    lr: tuple[Annotated[float, Field(gt=0)], ...] = Field((1e-3, 1e-4, 1e-5), min_length=1, title="X")
     """learning rates, each for an equal share of the steps"""
-    entropy: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] = (0.05, 0.03)
+    entropy: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] = Field((0.05, 0.03), title="X")
     """weight of the policy's entropy (nats): first, last"""
     baseline: Literal["none", "mean", "value"] = "none"
     """baseline subtracted from each return: none, the mean, or the value head"""

@@ -60,6 +60,8 @@ def load(folder: Path, kind: Callable[..., Any] = dict) -> tuple[Values, Any] | 
         with np.load(content) as stored:
             names = sorted({*stored.files} - {STATE})
             return [stored[name] for name in names], kind(**json.loads(str(stored[STATE])))
+    except MemoryError:
+        raise
     except Exception as error:  # a damaged zip raises many types
         raise UserError(f"{path}: damaged ({error}); --restart starts from scratch") from error
 

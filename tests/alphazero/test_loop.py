@@ -193,8 +193,9 @@ def test_the_average_plays_and_is_kept(tmp_path, monkeypatch):
         given.append((same(learner.core.get_weights(), network.get_weights()), weights_hash(network)))
 
     monkeypatch.setattr(step, "copy_learned", watched)
-    assert main(tmp_path, *replay_of(COUNTS, tmp_path / "record.json", *FLAGS, "--set", "ema=0.5")) == 0
+    out = tmp_path / "run"
+    assert main(out, *replay_of(COUNTS, tmp_path / "record.json", *FLAGS, "--set", "ema=0.5")) == 0
     assert [is_the_learner for is_the_learner, _ in given] == [False, False, False]
-    network = reader.open_run(tmp_path / "iterations/0003/games").identity["network"]
+    network = reader.open_run(out / "iterations/0003/games").identity["network"]
     assert network == f"{given[0][1]}-float32"
-    assert weights_hash(saved.load_core(tmp_path / run_files.BEST)) == given[-1][1]
+    assert weights_hash(saved.load_core(out / run_files.BEST)) == given[-1][1]

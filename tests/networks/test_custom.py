@@ -162,10 +162,9 @@ def test_layers_of_its_own_need_its_module(here, monkeypatch):
         ("my_nets:not_a_number", "returned a logit that is NaN or infinite on 2 of 2 boards"),
     ],
 )
-def test_what_would_fail_in_training_or_after_it_is_one_line_before_preparing(here, spec, line):
+def test_what_would_fail_in_training_or_after_it_is_one_line_before_a_run_begins(here, spec, line):
     write_games(here / "games", make_games(20, seed=1))
     with pytest.raises(UserError, match=f"^--arch {spec}: .*{line}") as caught:
         distill.train_network(spec, data=["games"], prepared="tables", out="run", value_target="blend")
     assert "\n" not in str(caught.value)
-    assert not (here / "run").exists()
-    assert not (here / "tables").exists()
+    assert not (here / "run" / run_folder.RECORD).exists()

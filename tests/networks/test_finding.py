@@ -6,6 +6,7 @@
 - a name that nobody has is refused with the names there are.
 """
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from helpers import REFERENCE
 
 import distill
 from distill import evaluate, export, selfplay, train
-from distill.common import UserError, cli
+from distill.common import UserError, cli, provenance, run_folder
+from distill.datasets.validation import VALIDATION_SET
 from distill.networks import finding
 from distill.players import names, player
 from distill.policy_gradient.settings import ReinforceConfig
@@ -48,7 +50,10 @@ def test_a_name_goes_before_what_lies_in_the_working_directory(kind, here, capsy
     players = ("random", "uct:100", "club", "solver")
     for name in ("pillar", "mine", "reference/pillar", *players):
         (here / name).mkdir(parents=True)
-        (here / name / {"run": "best.keras", "games": "shard-00000.parquet"}[kind]).write_text("mine")
+        if kind == "run":
+            (here / name / finding.BEST).write_text("mine")
+        else:
+            shutil.copy(provenance.shipped(VALIDATION_SET) / run_folder.RECORD, here / name)
     assert finding.network_file("pillar") == REFERENCE / "pillar" / "best.keras"
     assert "pillar means " in capsys.readouterr().err
     assert finding.find("mine") == Path("models/mine")
@@ -65,7 +70,7 @@ def test_a_name_goes_before_what_lies_in_the_working_directory(kind, here, capsy
         train.TrainConfig(init=Path("pillar")),
     ):  # as it was written
         assert finding.find(config.init) == Path("pillar")
-    written = cli.parse(export.ExportConfig, ["./pillar", "pillar"]).models
+    written = cli.parse(export.ExportConfig, ["./pillar", "pillar", "--web", "site"]).models
     assert [finding.find(word) for word in written] == [Path("pillar"), REFERENCE / "pillar"]
     if kind == "run":
         assert finding.network_file("./pillar") == finding.network_file(Path("./pillar")) == Path("pillar/best.keras")

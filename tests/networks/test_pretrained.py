@@ -97,7 +97,7 @@ def test_tensorflow_in_a_forked_process_is_an_error_instead_of_a_hang(monkeypatc
 
 def test_the_conversions_in_the_documents_lead_to_the_board():
     page = (REFERENCE.parents[1] / "docs" / "networks.md").read_text()
-    code = textwrap.dedent(re.search(r"## In Python\n.*?How to make one:\n\n(    .*?)\n\n(?!    )", page, re.DOTALL)[1])
+    code = textwrap.dedent(re.search(r"## In Python\n.*?To make a board:\n\n(    .*?)\n\n(?!    )", page, re.DOTALL)[1])
     board = encoding.boards(*bits(rules.from_moves("4453")))[0]
     observation = types.SimpleNamespace(board=np.where(board < 0, 2, board).ravel().tolist(), mark=1)
     namespace = {"np": np, "distill": distill, "observation": observation, "upside_down": board[::-1]}

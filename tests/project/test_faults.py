@@ -144,4 +144,4 @@ def test_a_run_from_others_cannot_name_files_outside_its_folder(name, tmp_path, 
     other = {"name": name.format(elsewhere=elsewhere)}
     change_record(folder, lambda record: record["result"]["shards"][0].update(other))
     assert run("prepare", tmp_path) == 1
-    assert "not the result of a run of games (shards.0.name: " in last_line(capsys, "prepare")
+    assert "not the result of a run of games (name: " in last_line(capsys, "prepare")

@@ -47,7 +47,7 @@ def test_an_opponent_and_a_colour_are_chosen_and_an_engine_that_is_first_waits_f
     assert pages.stones(page) == 0
     page.get_by_role("button", name="Start game").click()
     pages.status_says(page, "Beginner played column", "Your turn (Yellow)")
-    assert page.inner_text("#seats").split("\n") == ["Red", "Beginner · Elo 462", "Yellow", "You"]
+    assert page.inner_text("#seats").split("\n") == ["Red", "Beginner · Elo 383", "Yellow", "You"]
 
 
 def test_a_won_game_ends_with_the_score_a_rematch_and_a_review(page):

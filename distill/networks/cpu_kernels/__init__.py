@@ -18,10 +18,15 @@ from __future__ import annotations
 
 import os
 
+from distill.common import UserError
+
 KERNELS = ("whole_board", "separable", "batch_norm", "encoder")
 VARIABLE = "DISTILL_KERNELS_OFF"
 
 
 def enabled(kernel: str) -> bool:
-    """Whether a kernel may be used."""
-    return {"all", kernel}.isdisjoint(os.environ.get(VARIABLE, "").split(","))
+    """Whether a kernel may be used. Raises UserError for an unknown name in the variable."""
+    off = {name for name in os.environ.get(VARIABLE, "").split(",") if name}
+    if unknown := off - {"all", *KERNELS}:
+        raise UserError(f"{VARIABLE}: no kernel {', '.join(sorted(unknown))}; there are {', '.join(KERNELS)}, and all")
+    return not off & {"all", kernel}
