@@ -29,7 +29,7 @@ ONNX = "model.onnx"
 ONNX_INT8 = "model.int8.onnx"
 """The same in 8 bits."""
 FACTS = "export.json"
-"""The file in it with what is known about the network (`exporters/formats.py` writes it)."""
+"""The file in it with what is known about the network (`exporters/publish.py` writes it)."""
 REFERENCE = "reference"
 """The folder in `models/` of the networks that ship."""
 
