@@ -66,7 +66,7 @@ class ReinforceConfig(Settings):
             *("evaluation.eval_every", "evaluation.eval_games", "evaluation.final_games"),
         ),
         examples=("--preset steady", "--init models/pillar --steps 100 --lr 1e-4"),
-        page="docs/sources.md",
+        page="docs/reinforce.md",
     )
     arch: networks.Architecture = Field(
         networks.Architecture(name=AUTO), title="NETWORK", description=f"{networks.ARCH_HELP}; auto: mk4, or --init's"
