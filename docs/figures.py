@@ -1,27 +1,35 @@
-"""Draws the pictures of the explanation pages into docs/figures/: `python docs/figures.py`, or with names of pictures.
+"""Draws the pictures of the pages into docs/figures/: `python docs/figures.py`, or with names of pictures.
 
 Visits, scores, planes, policies and numbers of weights in them are computed: by searches of a position, from the
-shipped boards and grades, and from the networks. Every picture is as wide as a phone, so its text is read there, too,
-and has a background of its own, so it is read in light and in dark mode.
+shipped boards and grades, and from the networks. The pictures of results are drawn from recorded evaluations by the
+code that drew them first. Those of explanations are as wide as a phone, so their text is read there, too. All have a
+background of their own, so they are read in light and in dark mode. Run it from the top of a checkout. `film.py` makes
+the pictures of the page itself, and `pipelines/time_to_strength.py` those of a recorded run.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from pydantic import TypeAdapter
 
 import distill
 from distill import networks
+from distill.common import run_folder
 from distill.datasets import benchmark
+from distill.evaluation import grading, report
 from distill.game import encoding, rules
 from distill.mcts import uct
 from distill.mcts.settings import UctSettings
+from experiments.habits import report as drawn
+from experiments.habits.measure import Habits
 
 FOLDER = Path(__file__).with_name("figures")
 WIDTH = 5.4
@@ -196,83 +204,88 @@ def evaluation() -> None:
 
 # Architectures --------------------------------------------------------------------------------------------------------
 
-Box = tuple[str, str, str]
-"""What a part of a network does, the shape of its output, and its colour."""
+Box = tuple[str, tuple[str, ...], str, str]
+"""A part of a network: what it does, with {} for its weights; how the names of its layers begin; the shape of its
+output; its colour."""
+
+STACKS: dict[str, Sequence[Box]] = {
+    "cnn": (
+        ("2 planes: own and opponent's stones", (), "6 × 7 × 2", EMPTY),
+        ("4 × separable convolution 5 × 5,\nbatch norm, ReLU: {}", ("conv", "norm"), "6 × 7 × 192", BLUE),
+        ("mean over the 42 cells", (), "192", OTHER),
+        ("dense, ReLU, dropout: {}", ("hidden",), "320", BLUE),
+        ("dense: {}", ("logits",), "7 logits", GREEN),
+    ),
+    "transformer": (
+        ("42 tokens: empty, own or opponent's", (), "42", EMPTY),
+        ("embedding of cell and place, CLS first:\n{}", ("embedding",), "43 × 64", BLUE),
+        ("4 × attention of 4 heads, then\nfeed-forward of 128: {}", ("layer",), "43 × 64", BLUE),
+        ("CLS alone", (), "64", OTHER),
+        ("dense: {}", ("logits",), "7 logits", GREEN),
+    ),
+    "pillar": (
+        ("9 planes: stones and computed facts", (), "6 × 7 × 9", EMPTY),
+        ("mirrored convolution 3 × 3, ReLU:\n{}", ("stem",), "6 × 7 × 64", BLUE),
+        ("3 residual blocks of two such\nconvolutions: {}", ("block",), "6 × 7 × 64", BLUE),
+        ("convolution 6 × 1: {}", ("columns",), "7 columns × 64", BLUE),
+        ("columns side by side, also mirrored:\ndense, ReLU, {}", ("hidden",), "2 × 128", OTHER),
+        ("dense, the second turned back, sum:\n{}", ("read_out",), "7 logits", GREEN),
+    ),
+}
 
 
-def cnn() -> None:
-    weights = weights_of("cnn")
-    separable = weights("conv", "norm")
-    stack(
-        "cnn",
-        [
-            ("2 planes: own and opponent's stones", "6 × 7 × 2", EMPTY),
-            (f"4 × separable convolution 5 × 5,\nbatch norm, ReLU: {separable}", "6 × 7 × 192", BLUE),
-            ("mean over the 42 cells", "192", OTHER),
-            (f"dense, ReLU, dropout: {weights('hidden')}", "320", BLUE),
-            (f"dense: {weights('logits')}", "7 logits", GREEN),
-        ],
-    )
-
-
-def transformer() -> None:
-    weights = weights_of("transformer")
-    stack(
-        "transformer",
-        [
-            ("42 tokens: empty, own or opponent's", "42", EMPTY),
-            (f"embedding of cell and place, CLS first:\n{weights('embedding')}", "43 × 64", BLUE),
-            (f"4 × attention of 4 heads, then\nfeed-forward of 128: {weights('layer')}", "43 × 64", BLUE),
-            ("CLS alone", "64", OTHER),
-            (f"dense: {weights('logits')}", "7 logits", GREEN),
-        ],
-    )
-
-
-def pillar() -> None:
-    weights = weights_of("pillar")
-    stack(
-        "pillar",
-        [
-            ("9 planes: stones and computed facts", "6 × 7 × 9", EMPTY),
-            (f"mirrored convolution 3 × 3, ReLU:\n{weights('stem')}", "6 × 7 × 64", BLUE),
-            (f"3 residual blocks of two such\nconvolutions: {weights('block')}", "6 × 7 × 64", BLUE),
-            (f"convolution 6 × 1: {weights('columns')}", "7 columns × 64", BLUE),
-            (
-                f"columns side by side, also mirrored:\ndense, ReLU, {weights('hidden')}",
-                "2 × 128",
-                OTHER,
-            ),
-            (f"dense, the second turned back, sum:\n{weights('read_out')}", "7 logits", GREEN),
-        ],
-    )
-
-
-def weights_of(arch: str) -> Any:
-    """A function that says how many weights the layers have whose names begin so."""
-    core = networks.build(arch)
-
-    def count(*beginnings: str) -> str:
-        layers = [layer for layer in core.layers if layer.name.startswith(beginnings)]
-        return f"{sum(layer.count_params() for layer in layers):,} weights"
-
-    return count
-
-
-def stack(name: str, boxes: Sequence[Box]) -> None:
+def stack(arch: str) -> None:
     """Parts of a network from input to output, from top to bottom."""
+    core, boxes = networks.build(arch), STACKS[arch]
     figure, axes = plt.subplots(figsize=(WIDTH, 0.85 * len(boxes)))
     axes.set(xlim=(0, 10), ylim=(-len(boxes) + 0.35, 0.65))
     axes.axis("off")
-    for place, (text, shape, color) in enumerate(boxes):
+    for place, (text, layers, shape, color) in enumerate(boxes):
+        weights = sum(layer.count_params() for layer in core.layers if layers and layer.name.startswith(layers))
         inner = "white" if color != EMPTY else INK
         axes.add_patch(plt.Rectangle((0.1, -place - 0.33), 6.9, 0.68, color=color))
-        axes.text(3.55, -place, text, ha="center", va="center", color=inner, fontsize=11)
+        axes.text(3.55, -place, text.format(f"{weights:,} weights"), ha="center", va="center", color=inner, fontsize=11)
         axes.text(7.2, -place, shape, va="center", color=INK, fontsize=11.5)
         if place:
             arrow = {"arrowstyle": "-|>", "color": GREY}
             axes.annotate("", (3.55, -place + 0.35), (3.55, -place + 0.68), arrowprops=arrow)
-    save(figure, name)
+    save(figure, arch)
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+
+
+def by_set() -> None:
+    """The grades of all networks that ship on every set, from their recorded evaluations."""
+    grades: dict[str, Any] = {}
+    for folder in sorted(Path("models/reference").iterdir()):
+        for name, record in run_folder.read(folder / "evaluation").result["players"].items():
+            grades[name.rpartition("/")[2]] = record
+    names = ("pillar-large", "pillar", "cnn-strong", "cnn", "transformer-strong", "transformer", "uct:1000")
+    summaries = [TypeAdapter(grading.Summary).validate_python(grades[name] | {"name": name}) for name in names]
+    report.plot(FOLDER / "by_set.png", summaries)
+
+
+def habits() -> None:
+    """How networks open, and how well they play by the number of stones, as measured by experiments.habits."""
+    measured = TypeAdapter(dict[str, Habits]).validate_json(Path("experiments/habits/measured.json").read_bytes())
+    drawn.openings(FOLDER / "habits_openings.png", measured)
+    title = "outcome kept where moves differ in it, by stones, %"
+    drawn.dots(FOLDER / "habits_stones.png", title, {name: one.stones for name, one in measured.items()})
+
+
+def from_scratch() -> None:
+    """Grades during self-play without a teacher, and those of a search of 1,000 simulations."""
+    with Path("dev/selfplay-from-scratch.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    figure, axes = plt.subplots(figsize=(WIDTH, 3.6))
+    for metric, search, color in (("outcome", 93.2, BLUE), ("optimal", 74.4, GREEN)):
+        axes.plot([100 * float(row[metric]) for row in rows], color=color, label=metric)
+        axes.axhline(search, color=color, linestyle="--", linewidth=1)
+    axes.set(xlabel="iterations of 400 games", ylabel="% of the boards (dashed: uct:1000)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower right", frameon=False)
+    save(figure, "from_scratch")
 
 
 # Parts ----------------------------------------------------------------------------------------------------------------
@@ -302,12 +315,17 @@ def save(figure: Any, name: str, top: float = 1.0) -> None:
     plt.close(figure)
 
 
-PICTURES = (simulation, teacher, targets, cnn, transformer, pillar, planes, distillation, selfplay, evaluation)
+EXPLANATIONS = (simulation, teacher, targets, planes, distillation, selfplay, evaluation)
+PICTURES: dict[str, Callable[[], None]] = {
+    draw.__name__: draw for draw in (*EXPLANATIONS, by_set, habits, from_scratch)
+}
+PICTURES |= {arch: partial(stack, arch) for arch in STACKS}
+
+STYLE = {"svg.fonttype": "none", "svg.hashsalt": "distill", "font.size": 12, "axes.titlesize": 12.5}
+"""Of all pictures but those that the package and the experiments draw."""
 
 if __name__ == "__main__":
-    plt.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "distill", "font.size": 12, "font.family": "sans-serif"}
-    plt.rcParams |= {"axes.titlesize": 12.5}
     FOLDER.mkdir(exist_ok=True)
-    for draw in PICTURES:
-        if draw.__name__ in (sys.argv[1:] or [one.__name__ for one in PICTURES]):
-            draw()
+    for name in sys.argv[1:] or PICTURES:
+        with plt.rc_context({} if name in ("by_set", "habits") else STYLE):
+            PICTURES[name]()

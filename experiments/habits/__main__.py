@@ -8,6 +8,8 @@ habit, the table of what the article about the UT Project says of its two networ
 figures as `habits.json` and four pictures. A rate stands beside its chance level: how often a legal column drawn at
 random would do the same on the same boards. Intervals are 95 %.
 
+`measured.json` in this folder has the figures of docs/results.md, and `docs/figures.py` draws two pictures from it.
+
 The habits of games are those of games against `punisher` from the empty board, half of them from either side.
 
 Dimensions: B boards, A = 7 columns.
