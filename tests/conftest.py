@@ -17,7 +17,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also where Keras is import
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # Reproducible, without time limits, and without files left behind.
-hypothesis.settings.register_profile("suite", derandomize=True, deadline=None, database=None)
+SLOW = [hypothesis.HealthCheck.too_slow]  # of a busy machine
+hypothesis.settings.register_profile(
+    "suite", derandomize=True, deadline=None, database=None, suppress_health_check=SLOW
+)
 hypothesis.settings.load_profile("suite")
 
 
@@ -116,6 +119,19 @@ def solver() -> Any:
     from distill.players import solver
 
     return solver
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A Dask cluster of two worker processes. Their nannies replace dead ones, and a task may kill two of them."""
+    distributed = pytest.importorskip("distributed")
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.logging.distributed": "critical"}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as started,
+    ):
+        yield started
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ ROOT = Path(__file__).parents[1]
 
 def needs(*packages: str) -> set[str]:
     """Packages with all their dependencies."""
-    found, waiting = set[str](), list(packages)
+    needed, waiting = set[str](), list(packages)
     while waiting:
         name = waiting.pop().lower().replace("_", "-")
-        if name not in found:
-            found.add(name)
-            wanted = [Requirement(text) for text in importlib.metadata.requires(name) or ()]
-            waiting += [r.name for r in wanted if r.marker is None or r.marker.evaluate({"extra": ""})]
-    return found
+        if name not in needed:
+            needed.add(name)
+            requirements = [Requirement(text) for text in importlib.metadata.requires(name) or ()]
+            waiting += [r.name for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
+    return needed
 
 
 def linked(folder: Path, *packages: str) -> None:

@@ -1,15 +1,13 @@
-"""Random positions and games, folders of games, their contents and locks, workers that die, imports of a file."""
+"""Random positions and games, folders of games, their contents and locks, imports of a file."""
 
 import ast
 import contextlib
 import hashlib
 import json
-import os
 import random
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ from numpy.typing import NDArray
 from distill.common import file_hash, run_folder
 from distill.game import encoding, rules
 from distill.games import reader, schema, shards
-from distill.games.shards import RunSettings
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
@@ -109,20 +106,9 @@ def _one_game(game_id: int, rng: np.random.Generator, opening: int) -> list[dict
         visits = np.zeros(rules.COLUMNS, np.int64)
         visits[legal] = rng.multinomial(VOTES * SIMULATIONS, np.full(len(legal), 1 / len(legal)))
         label = max(rules.COLUMNS_FROM_CENTRE, key=lambda column: (votes.count(column), visits[column]))
-        rows.append(
-            {
-                "game_id": game_id,
-                "ply": position.ply,
-                "current": position.current,
-                "mask": position.mask,
-                "votes": votes,
-                "label": label,
-                "visits": visits.tolist(),
-                "simulations": VOTES * SIMULATIONS,
-                "value": float(np.float32(rng.uniform(-1, 1))),
-                "move": label,
-            }
-        )
+        row = {"game_id": game_id, "ply": position.ply, "current": position.current, "mask": position.mask}
+        row |= {"votes": votes, "label": label, "visits": visits.tolist(), "simulations": VOTES * SIMULATIONS}
+        rows.append(row | {"value": float(np.float32(rng.uniform(-1, 1))), "move": label})
         position = rules.next_position(position, label)
     last_mover = 1 if rules.is_won(position) else 0
     for row in rows:
@@ -130,13 +116,13 @@ def _one_game(game_id: int, rng: np.random.Generator, opening: int) -> list[dict
     return rows
 
 
-def one_row_games(positions: list[rules.Position], labels: list[int]) -> pa.Table:
-    """Games of one row each: a board with its label, which is played."""
-    rows = []
-    for game, (position, label) in enumerate(zip(positions, labels, strict=True)):
+def one_row_games(positions: list[rules.Position], labels: list[int], visits: list[int] | None = None) -> pa.Table:
+    """Games of one row each: a board with its label, which is played, and the visits of that column."""
+    rows, visits = [], visits or [SIMULATIONS] * len(labels)
+    for game, (position, label, number) in enumerate(zip(positions, labels, visits, strict=True)):
         row = {"game_id": game, "ply": position.ply, "current": position.current, "mask": position.mask}
-        visits = [SIMULATIONS if column == label else 0 for column in range(rules.COLUMNS)]
-        row |= {"votes": [label], "label": label, "visits": visits, "simulations": SIMULATIONS, "move": label}
+        of_columns = [number if column == label else 0 for column in range(rules.COLUMNS)]
+        row |= {"votes": [label], "label": label, "visits": of_columns, "simulations": number, "move": label}
         rows.append(row | {"value": 0.0, "outcome": 0})
     return pa.Table.from_pylist(rows, schema=schema.ROW)
 
@@ -173,30 +159,6 @@ def change_record(folder: Path, change: Callable[[Any], object]) -> None:
 def shard_hashes(folder: Path) -> dict[str, str]:
     """SHA-256 of all finished shards under a folder, by their paths below it."""
     return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(folder.rglob("shard-*.parquet"))}
-
-
-def write_shards(folder: Path, shards: Iterable[tuple[schema.Shard, bytes]]) -> list[schema.Shard]:
-    """Write shards as they come, as `generate` does; returns their entries."""
-    written = []
-    for shard, content in shards:
-        (folder / shard.name).write_bytes(content)
-        written.append(shard)
-    return written
-
-
-def die_once(marker: Path, settings: RunSettings, run: Any, task: shards.Task) -> Any:
-    """Make a shard, but kill the worker at the first try of shard 1, of which the file `marker` remains."""
-    if task.index == 1 and not marker.exists():
-        marker.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return shards.make_shard(settings, run, task)
-
-
-def die_always(settings: RunSettings, run: Any, task: shards.Task) -> Any:
-    """Make a shard, but kill each worker that tries shard 1."""
-    if task.index == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return shards.make_shard(settings, run, task)
 
 
 def same_record(one: Path, other: Path) -> bool:

@@ -43,8 +43,8 @@ PATIENCE = 180
 def chromium() -> str:
     """The browser's path. Without one the test fails with one line."""
     for name in (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"):
-        if name and (found := shutil.which(name)):
-            return found
+        if name and (path := shutil.which(name)):
+            return path
     pytest.fail("the tests of the page need Chromium (Debian: apt-get install chromium; CHROMIUM names another place)")
 
 
@@ -159,8 +159,8 @@ def complaints(page: Any) -> list[str]:
     """The violations that axe finds, by rule and place."""
     from axe_playwright_python.sync_playwright import Axe
 
-    found = Axe().run(page).response["violations"]
-    return [f"{rule['id']}: {node['target']} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+    violations = Axe().run(page).response["violations"]
+    return [f"{rule['id']}: {node['target']} {node['failureSummary']}" for rule in violations for node in rule["nodes"]]
 
 
 def wait_for_turn(page: Any) -> None:

@@ -1,14 +1,11 @@
 """The iterations of a run (`alphazero/iterations.py`). Properties:
 
-- iterations by a clock fill the minutes, whatever the speed of the machine and however long saving takes;
-- an interrupted iteration has the time that is left to it;
+- iterations by a clock fill the minutes, whatever the speed of the machine; an interrupted one has the time left to it;
 - searches grow by the stages, the learning rate rises and falls, the first games are the teacher's, the last iteration
   only learns; with counts, nothing of this depends on the number of iterations;
-- the record of a finished run is read as counts; a file that is none, and a run with other settings, is refused;
-- presets calculate in bfloat16 on processors that have it, and on no others.
+- the record of a finished run is read as counts; a file that is none, and a run with other settings, is refused.
 """
 
-import itertools
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from distill import reinforce
 from distill.alphazero import games, iterations, run_files
 from distill.alphazero.iterations import End
 from distill.alphazero.presets import PRESETS
@@ -24,7 +20,6 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, cli, run_folder
 from distill.common.settings import build
 from distill.mcts import puct
-from distill.networks import backend
 from distill.training import identity
 
 HOUR: dict[str, Any] = {**PRESETS["hour"].values, "precision": "float32"}
@@ -60,23 +55,17 @@ def test_iterations_by_the_clock_fill_the_minutes(minutes, step, shard, saving):
     assert earlier["minutes"] == pytest.approx(minutes, rel=0.05)
 
 
-def test_an_iteration_ends_when_its_share_of_the_time_is_over():
-    config, looks = hour(minutes=60), itertools.count(1000.0, 100)
-    later = {"minutes": 40, "saving_seconds": 3}
-    first, second, last = (
-        iterations.by_clock(config, number, 21, earlier, 1000, lambda: next(looks))
-        for number, earlier in ((1, {}), (2, later), (21, later))
-    )
-    assert (first.at, second.at) == (1000 + 0.04 * 3600, 1000 + 60 - 3)
-    assert [second.seconds_left(), second.is_over()] == [57, True]
-    assert [(end.games, end.plays) for end in (first, second, last)] == [(64, True), (0, True), (0, False)]
+def iterations_of(config: SelfPlayConfig) -> list[Any]:
+    """The iterations of a run by the clock."""
+    of = iterations.number_of(config)
+    ends = [iterations.by_clock(config, number, of, {}, 0, lambda: 0) for number in range(1, of + 1)]
+    return [iterations.iteration(config, number, of, end, CHAMPION) for number, end in enumerate(ends, 1)]
 
 
 def test_searches_and_learning_rates_follow_the_share_of_the_time():
     config, of = hour(), 21
-    assert iterations.number_of(config) == of
-    ends = [iterations.by_clock(config, number, of, {}, 0, lambda: 0) for number in range(1, of + 1)]
-    run = [iterations.iteration(config, number, of, end, CHAMPION) for number, end in enumerate(ends, 1)]
+    run = iterations_of(config)
+    assert len(run) == of
     assert [isinstance(one.player, games.Teacher) for one in run] == [True] * 2 + [False] * 19
     assert run[-1].player is None
     searches = [(one.player.settings.search.root, one.player.settings.search.simulations) for one in run[2:-1]]
@@ -91,11 +80,9 @@ def test_searches_and_learning_rates_follow_the_share_of_the_time():
 
 
 def test_on_a_device_every_iteration_learns_from_itself_and_nobody_else_plays():
-    config = hour(device_lanes=16)
-    of = iterations.number_of(config)
-    ends = [iterations.by_clock(config, number, of, {}, 0, lambda: 0) for number in range(1, of + 1)]
-    run = [iterations.iteration(config, number, of, end, CHAMPION) for number, end in enumerate(ends, 1)]
-    assert of == 41
+    run = iterations_of(hour(device_lanes=16))
+    of = 41
+    assert len(run) == of
     assert {one.player for one in run} == {None}
     assert [[*one.learns_from] for one in run] == [[number] for number in range(1, of + 1)]
     assert all(one.learning_rate > 0 for one in run)
@@ -134,12 +121,3 @@ def test_the_records_that_ship_can_be_repeated(preset):
     ends = iterations.recorded(Path("models/long") / preset / run_folder.RECORD, known)
     assert len(ends) == iterations.number_of(config)
     assert not ends[-1].plays
-
-
-@pytest.mark.parametrize(("flags", "precision"), [("fpu avx2 avx512f", "float32"), ("fpu avx512_bf16", "bfloat16")])
-def test_a_preset_calculates_as_the_processor_does_it_quickly(tmp_path, monkeypatch, flags, precision):
-    """On processors without bfloat16 a step in it takes fourteen times as long."""
-    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
-    monkeypatch.setattr(backend, "PROCESSOR", tmp_path / "cpuinfo")
-    assert cli.parse(SelfPlayConfig, ["--preset", "night"], PRESETS).machine.precision == precision
-    assert cli.parse(reinforce.ReinforceConfig, ["--preset", "steady"], reinforce.PRESETS).precision == precision

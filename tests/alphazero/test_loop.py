@@ -1,11 +1,8 @@
 """A run that ends by the clock (`selfplay --minutes`), and one that repeats it (`--replay`). Properties:
 
-- it leaves what it promises: games of the teacher, then of the network, and the metrics of every iteration;
-- a finished run says so; other minutes, and missing games, are refused;
-- it ends when its minutes are over, and gives up the games in flight;
+- it leaves what it promises when its minutes are over, and gives up the games in flight;
 - its clock counts finished iterations and what an interrupted one has learned;
-- a replay gives the same games and weights, whether one worker plays or three, and where it was interrupted;
-- later games are played by the averaged network of the iteration before.
+- a replay gives the same games and weights, whether one worker plays or three, and where it was interrupted.
 """
 
 import functools
@@ -16,7 +13,7 @@ from typing import Any
 
 import pytest
 from helpers import change_record
-from network_helpers import same
+from network_helpers import killed_at, same
 from selfplay_helpers import games_of, metrics_of, read, replay_of
 
 from distill import selfplay
@@ -55,10 +52,6 @@ class Clock:
         return self.time
 
 
-class Stopped(BaseException):
-    """Nothing catches it."""
-
-
 @pytest.fixture(autouse=True)
 def quick(small_networks, eagerly, monkeypatch):
     monkeypatch.setattr(executors, "started", InThisProcess)
@@ -87,22 +80,7 @@ def minutes_of(out: Path) -> float:
     return float(run_folder.result_of(out)["minutes"])
 
 
-def interrupted(monkeypatch, place: Any, name: str, call: int, out: Path, *words: str) -> None:
-    """Run the command until the n-th call of a function, which ends the process in its place."""
-    function, left = getattr(place, name), iter(range(call - 1))
-
-    def called(*arguments: Any, **named: Any) -> Any:
-        if next(left, None) is None:
-            raise Stopped
-        return function(*arguments, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(place, name, called)
-        with pytest.raises(Stopped):
-            main(out, *words)
-
-
-def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, clock, capsys):
+def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, clock, capsys, complaint):
     out, again = tmp_path / "run", tmp_path / "again"
     assert main(out, *MINUTE) == 0
     metrics = metrics_of(out)
@@ -123,18 +101,20 @@ def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, cl
     assert outcome(again) == outcome(out)
     assert run_folder.result_of(again)["replay"] == run_folder.result_of(out)["replay"]
     assert clock.time - looks < looks / 2, "only the seconds of each iteration are measured"
+    inside = complaint(selfplay, *FLAGS, "--replay", out / run_folder.RECORD, "--restart", "--out", out)
+    assert "a run cannot be repeated in its own folder; name another --out" in inside
+    assert outcome(again) == outcome(out), "nothing is deleted"
 
     capsys.readouterr()
     assert main(out, *MINUTE) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
-    assert main(out, *FLAGS, "--minutes", "2") == 1
-    assert "schedule.minutes 1.0 there, 2.0 here" in capsys.readouterr().err
+    assert "schedule.minutes 1.0 there, 2.0 here" in complaint(selfplay, *FLAGS, "--minutes", 2, "--out", out)
     shutil.move(out / "iterations/0004" / run_files.CANDIDATE, out / "iterations/0003")
     shutil.rmtree(out / "iterations/0004")  # about as it was before the last iteration
     change_record(out, lambda record: record.update(result=None))
     shutil.rmtree(out / "iterations/0002/games")
-    assert main(out, *MINUTE) == 1
-    assert f"{out}/iterations/0002/games: the games of this iteration are missing" in capsys.readouterr().err
+    line = complaint(selfplay, *MINUTE, "--out", out)
+    assert f"{out}/iterations/0002/games: the games of this iteration are missing" in line
 
 
 def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, monkeypatch):
@@ -158,10 +138,11 @@ def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, mon
     assert outcome(tmp_path / "again") == outcome(out)
 
 
-def test_an_interrupted_run_has_the_minutes_that_are_left(tmp_path, clock, monkeypatch):
+def test_an_interrupted_run_has_the_minutes_that_are_left(tmp_path, clock):
     # After the shards of iteration 2 are played, after it has learned, and between two iterations.
     for place, name, call in ((loop, "learn", 2), (loop, "arena", 1), (run_files, "publish", 2)):
-        interrupted(monkeypatch, place, name, call, tmp_path, *MINUTE)
+        with killed_at(place, name, call):
+            main(tmp_path, *MINUTE)
         clock.time += 1e6  # while no process runs
     played = run_folder.read(tmp_path / "iterations/0002/games").result["games"]
     assert main(tmp_path, *MINUTE) == 0
@@ -169,19 +150,19 @@ def test_an_interrupted_run_has_the_minutes_that_are_left(tmp_path, clock, monke
     assert minutes_of(tmp_path) == pytest.approx(1, abs=0.15)
 
 
-def test_a_replay_gives_the_same_weights_however_it_is_run(tmp_path, monkeypatch, capsys):
+def test_a_replay_gives_the_same_weights_however_it_is_run(tmp_path, complaint):
     words = replay_of(COUNTS, tmp_path / "record.json", *FLAGS)
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     assert main(whole, *words) == 0
     assert [{name: row[name] for name in ("games", "steps")} for row in metrics_of(whole)] == COUNTS
     # In iteration 2 before it learns, in iteration 2 after its games were played, and between iterations.
     for place, name, call in ((loop, "learn", 2), (games, "finish", 1), (loop, "iterate", 2)):
-        interrupted(monkeypatch, place, name, call, stopped, *words, "--workers", "3")
+        with killed_at(place, name, call):
+            main(stopped, *words, "--workers", "3")
     assert main(stopped, *words, "--workers", "3") == 0
     assert outcome(stopped) == outcome(whole)
     replay_of(COUNTS[1:], tmp_path / "record.json", *FLAGS)
-    assert main(stopped, *words) == 1
-    assert "replay" in capsys.readouterr().err
+    assert "replay" in complaint(selfplay, *words, "--out", stopped)
 
 
 def test_the_average_plays_and_is_kept(tmp_path, monkeypatch):

@@ -1,12 +1,9 @@
-"""Properties of matches and of the arena command.
+"""Matches and the arena command. Properties:
 
-* Openings are as many as asked for, as long as asked for, unlike each other up to mirror, and leave the game open.
-* Each opening is played from both sides, and the record follows the protocol: states from the side to move, moves, and
-  returns with the documented signs.
-* A game depends on its seed and its place alone, not on the games beside it.
-* A player that chooses a full column is named.
-* Points add up; Elo puts the stronger player first, by the number the score says, and has finite ends.
-* The command prints tables, counts distinct games and writes its report.
+- Openings are distinct up to mirror, leave the game open, and are played from both sides.
+- The record has states from the side to move, moves, and returns with the documented signs.
+- A game depends on its seed and its place alone; a player that chooses a full column is named.
+- Elo and intervals are those of the textbooks, and the command owns up to games that are the same.
 """
 
 import numpy as np

@@ -1,10 +1,6 @@
-"""Properties of the evaluate command.
+"""The evaluate command: grades from the shipped scores alone, equal for equal seeds, and a report with its picture.
 
-* Players are graded from the shipped scores alone: tables, metrics, a report and its picture are written.
-* Equal words and seeds give equal metrics.
-* A saved network is graded in its modes.
-* Networks beside a folder are compared with all its labels, also over the first rows of each game.
-* Unusable folders exit with 1, in one line.
+Networks beside a folder of games are compared with all its labels, also over the first rows of each game.
 """
 
 import re
@@ -44,10 +40,8 @@ def test_players_are_graded_without_a_solver(tmp_path, capsys, monkeypatch):
     assert metrics["paired_differences"]["random − uct:100"]["midgame"]["optimal"]["units"] == 6
     assert metrics["players"]["uct:100"]["empty_move"] == 3
     report = (tmp_path / "report.md").read_text()
-    pictures = re.findall(r"\((\w+\.png)\)", report)
-    assert len(pictures) == 1
-    for picture in pictures:
-        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+    (picture,) = re.findall(r"\((\w+\.png)\)", report)
+    assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
 
 
 def test_equal_seeds_give_equal_metrics_of_the_half_and_the_sets_asked_for(tmp_path, undrawn):

@@ -1,8 +1,6 @@
-"""The command `distill.prepare`: what it prints, and how it refuses.
+"""The command `distill.prepare`: it reports its counts, a second run does nothing, and a refusal changes nothing.
 
-- it reports every count and ends with the folder and the number of boards; a second run does nothing
-- where games are missing, what the message advises can be done as it stands
-- data that cannot be used exit with 1 and one line, and nothing is changed
+Where games are missing, what the message advises can be done as it stands.
 """
 
 import shlex
@@ -43,15 +41,6 @@ def test_the_defaults_prepare_and_a_second_run_does_nothing(workplace, capsys):
     assert "reused tables of data/games" in capsys.readouterr().out
     assert again[:-1] == lines[:-1]
     assert "reused tables of data/games" in again[-1]
-
-
-def test_several_folders_and_an_exclusion_are_reported(workplace, capsys):
-    write_games(workplace / "more", make_games(20, seed=2), identity={"seed": 2})
-    arguments = ["--data", "data/games", "more", "--exclude", "more/shard-00000.parquet", "--out", "out"]
-    assert prepare.main(arguments) == 0
-    output = capsys.readouterr().out
-    assert "removed from validation, as training has the board: " in output
-    assert "excluded: " in output
 
 
 @pytest.mark.parametrize("arguments", [["--data", "nowhere"], ["--exclude", "nowhere"], ["--data", "."]])

@@ -1,9 +1,7 @@
-"""Commands and the folders that they write. Properties:
+"""Commands and the folders that they write.
 
-- each command refuses, in one line, a folder that holds a run of another kind or files of others, and one that another
-  process is writing, with --restart as without it; nothing in the folder changes;
-- a run is not resumed under another Keras backend;
-- --restart deletes nothing before every other argument is checked, nor the network that the run begins from.
+Each command refuses a folder of another kind, files of others and a folder that another process is writing, in one
+line, with --restart as without it. --restart deletes nothing before every other argument is checked.
 """
 
 import importlib
@@ -73,11 +71,17 @@ def command(name: str, root: Path, out: Path, *more: str) -> list[str]:
     return [stage, *(word.replace("ROOT", str(root)) for word in (*flags, *more)), "--out", str(out)]
 
 
-def one_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
-    """The command's last line says this, and only it is from the command; before it may come progress."""
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("distill ")]
-    assert len(lines) == 1
-    assert message in lines[0]
+@pytest.fixture
+def refusal(capsys):
+    """The one line with which a command fails; before it may come progress."""
+
+    def refusal(*words: str) -> str:
+        capsys.readouterr()
+        assert main(*words) == 1
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("distill ")]
+        return line
+
+    return refusal
 
 
 def test_every_command_with_restart_is_tried_here():
@@ -87,35 +91,32 @@ def test_every_command_with_restart_is_tried_here():
 
 @pytest.mark.parametrize("more", [["--restart"], []], ids=["restart", "start"])
 @pytest.mark.parametrize("name", CASES)
-def test_no_command_writes_over_runs_of_another_kind_and_files_of_others(name, more, given, tmp_path, capsys):
+def test_no_command_writes_over_runs_of_another_kind_and_files_of_others(name, more, given, tmp_path, refusal):
     out, kind = tmp_path / "out", CASES[name][1]
     for other in {*OTHERS} - {kind}:
         record(out, "best.keras", "shard-00000.parquet", kind=other)
         before = state(out)
-        assert main(*command(name, given, out, *more)) == 1
-        one_line(capsys, f"{out}: holds {other}, not {kind}")
+        assert f"{out}: holds {other}, not {kind}" in refusal(*command(name, given, out, *more))
         assert state(out) == before
         shutil.rmtree(out)
     out.mkdir()
     for file in ("best.keras", "shard-00000.parquet", "keys-02.npy"):
         (out / file).write_text("mine")
-    assert main(*command(name, given, out, *more)) == 1
-    one_line(capsys, f"{out}: holds files that no run recorded")
+    assert f"{out}: holds files that no run recorded" in refusal(*command(name, given, out, *more))
     assert state(out).keys() == {"best.keras", "shard-00000.parquet", "keys-02.npy"}
 
 
 @pytest.mark.parametrize(("name", "bad"), ALL_IDS)
-def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, given, tmp_path, monkeypatch, capsys):
+def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, given, tmp_path, monkeypatch, refusal):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     record(tmp_path / "out", "best.keras", "shard-00000.parquet", kind=CASES[name][1])
     before = state(tmp_path / "out")
-    assert main(*command(name, given, tmp_path / "out", *bad, "--restart")) == 1
-    one_line(capsys, "")
+    refusal(*command(name, given, tmp_path / "out", *bad, "--restart"))
     assert state(tmp_path / "out") == before
 
 
 @pytest.mark.parametrize("name", ["train", "selfplay", "reinforce"])
-def test_a_run_is_not_resumed_under_another_keras_backend(name, given, tmp_path, monkeypatch, capsys):
+def test_a_run_is_not_resumed_under_another_keras_backend(name, given, tmp_path, monkeypatch, refusal):
     out, begin = tmp_path / "out", run_folder.Run.begin
     words = command(name, given, out, *(["--arch", "mk4"] if name == "train" else []))
 
@@ -126,16 +127,14 @@ def test_a_run_is_not_resumed_under_another_keras_backend(name, given, tmp_path,
     with monkeypatch.context() as patch:
         patch.setattr(run_folder.Run, "begin", begin_alone)
         assert main(*words) == 1
-    capsys.readouterr()
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     before = state(out)
-    assert main(*words) == 1
-    one_line(capsys, "other settings (backend tensorflow there, jax here)")
+    assert "other settings (backend tensorflow there, jax here)" in refusal(*words)
     assert state(out) == before
 
 
 @pytest.mark.parametrize("name", ["train", "selfplay", "reinforce"])
-def test_a_restart_does_not_delete_the_network_it_begins_from(name, given, tmp_path, capsys):
+def test_a_restart_does_not_delete_the_network_it_begins_from(name, given, tmp_path, refusal):
     out, pillar = tmp_path / "out", provenance.shipped("models/reference/pillar")
     record(out, "best.keras", kind=CASES[name][1])
     assert pillar
@@ -144,8 +143,8 @@ def test_a_restart_does_not_delete_the_network_it_begins_from(name, given, tmp_p
     before = state(out)
     arch = ["--arch", "pillar", "--value-target", "blend"] if name == "train" else []
     for init in (out, tmp_path / "alias" / "best.keras"):
-        assert main(*command(name, given, out, "--init", str(init), *arch, "--restart")) == 1
-        one_line(capsys, "--restart would delete the initial network")
+        words = command(name, given, out, "--init", str(init), *arch, "--restart")
+        assert "--restart would delete the initial network" in refusal(*words)
     assert state(out) == before
 
 
@@ -159,30 +158,23 @@ def test_a_restart_does_not_delete_the_network_it_begins_from(name, given, tmp_p
         ("prepare --data ROOT/random --packed .", {"shard-00000.parquet": "mine"}, ".: holds files that no run"),
     ],
 )
-def test_a_command_overwrites_nothing_of_others(line, files, message, given, tmp_path, monkeypatch, capsys):
+def test_a_command_overwrites_nothing_of_others(line, files, message, given, tmp_path, monkeypatch, refusal):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(given)  # where `prepare` has its tables already
     before = state(tmp_path)
-    assert main(*line.replace("ROOT", str(given)).split()) == 1
-    one_line(capsys, message)
+    assert message in refusal(*line.replace("ROOT", str(given)).split())
     assert before.items() <= state(tmp_path).items()
 
 
-def test_what_another_process_writes_is_left_to_it(given, tmp_path, capsys):
-    out, network = tmp_path / "out", str(given / "net.keras")
+def test_what_another_process_writes_is_left_to_it(given, tmp_path, refusal):
+    out = tmp_path / "out"
+    commands = [command(name, given, out, *more) for name in CASES for more in ([], ["--restart"])]
+    commands += [["export", f"{given}/net.keras", *flag] for flag in (["--out", str(out)], ["--web", f"{out}/page"])]
     with held(out):
         before = state(out)
-        arena = ["arena", "random", "punisher", "--games", "2", "--out", str(out)]
-        commands = [command(name, given, out, *more) for name in CASES for more in ([], ["--restart"])]
-        for words in (
-            *commands,
-            arena,
-            ["export", network, "--out", str(out)],
-            ["export", network, "--web", str(out / "page")],
-        ):
-            assert main(*words) == 1
-            one_line(capsys, f"{out}: another process is writing here")
+        for words in (*commands, ["arena", "random", "punisher", "--games", "2", "--out", str(out)]):
+            assert f"{out}: another process is writing here" in refusal(*words)
         assert state(out) == before

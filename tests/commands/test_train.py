@@ -1,10 +1,4 @@
-"""The command `train`. Properties:
-
-- it writes every file it promises, says so if it is finished already, starts from scratch with --restart, and refuses
-  an unsuitable initial network;
-- top-1 accuracy is measured on the rows that the metrics name;
-- Keras callbacks and TensorBoard follow it, and a restart leaves none of the old figures.
-"""
+"""The command `train`: the files of a run, the rows on which its accuracy is measured, and its initial network."""
 
 import shutil
 from typing import ClassVar
@@ -49,16 +43,8 @@ def arguments(games, out, *more: str) -> list[str]:
 
 
 def test_a_run_leaves_every_file_it_promises(trained):
-    assert sorted(p.name for p in trained.iterdir()) == [
-        ".lock",
-        "_run.json",
-        "best.keras",
-        "checkpoint.npz",
-        "curves.png",
-        "history.csv",
-        "last.keras",
-        "saved_model",
-    ]
+    files = {".lock", "_run.json", "best.keras", "checkpoint.npz", "curves.png", "history.csv", "last.keras"}
+    assert {path.name for path in trained.iterdir()} == files | {"saved_model"}
     assert (trained / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert (trained / "history.csv").read_text().count("\n") == 3
     outputs = predict.load(trained, fast=False)(np.zeros((1, 6, 7), np.int8))
@@ -112,7 +98,7 @@ def test_the_shipped_rows_are_for_labels_of_their_teacher_alone(teachings, tmp_p
 
 
 def test_a_finished_run_says_so_without_loading_keras_and_misses_its_network(
-    trained, games, tmp_path, monkeypatch, capsys
+    trained, games, tmp_path, monkeypatch, capsys, complaint
 ):
     monkeypatch.setattr(networks, "start_backend", pytest.fail)
     shutil.copytree(trained, out := tmp_path / "net")
@@ -122,8 +108,7 @@ def test_a_finished_run_says_so_without_loading_keras_and_misses_its_network(
     assert first.endswith(f": reused tables of {games}")
     assert last.endswith("--restart starts from scratch)")
     (out / BEST).unlink()
-    assert train.main(again) == 1
-    assert f"{out / BEST}: missing" in capsys.readouterr().err
+    assert f"{out / BEST}: missing" in complaint(train, *again)
 
 
 def test_keras_callbacks_and_tensorboard_follow_a_training(trained, games, tmp_path, eagerly):
@@ -148,7 +133,7 @@ def test_keras_callbacks_and_tensorboard_follow_a_training(trained, games, tmp_p
 
 
 def test_init_gives_the_initial_weights_and_restart_starts_from_scratch(
-    trained, games, tmp_path, capsys, monkeypatch, eagerly
+    trained, games, tmp_path, complaint, monkeypatch, eagerly
 ):
     monkeypatch.setattr(history, "write", lambda *_: None)
     initial = saved.load_core(trained / BEST).trainable_variables
@@ -156,11 +141,16 @@ def test_init_gives_the_initial_weights_and_restart_starts_from_scratch(
     assert train.main(arguments(games, out, *tiny_steps, "--init", str(trained))) == 0
     begun = saved.load_core(out / LAST).trainable_variables
     assert all(np.allclose(a, b, atol=1e-8) for a, b in zip(initial, begun, strict=True))
-    assert train.main(arguments(games, out, *tiny_steps)) == 1
-    assert "(init " in capsys.readouterr().err
+    assert "(init " in complaint(train, *arguments(games, out, *tiny_steps))
     assert train.main(arguments(games, out, *tiny_steps, "--restart")) == 0
     restarted = saved.load_core(out / LAST).trainable_variables
     assert not all(np.allclose(a, b, atol=1e-3) for a, b in zip(initial, restarted, strict=True))
+
+
+def test_a_mistyped_kernel_is_named(trained, games, tmp_path, complaint, monkeypatch):
+    monkeypatch.setenv("DISTILL_KERNELS_OFF", "separate")
+    words = arguments(games, tmp_path / "net", "--prepared", str(trained.parent / "prepared"))
+    assert "DISTILL_KERNELS_OFF: no kernel separate; there are whole_board, " in complaint(train, *words)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +158,6 @@ def test_init_gives_the_initial_weights_and_restart_starts_from_scratch(
     [
         (["--arch", "pillar"], "a cnn with a value head; --arch and --value-target must ask for the same"),
         (["--value-target", "none"], "a cnn with a value head; --arch and --value-target must ask for the same"),
-        (["--init", "nowhere"], "nowhere: no such path, and no network of that name; networks by name are "),
     ],
 )
 def test_another_kind_of_network_to_begin_with_is_refused(flags, message, trained, games, tmp_path, complaint):

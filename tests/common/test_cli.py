@@ -1,14 +1,12 @@
 """A command from its words to its exit code. Properties:
 
-- 0 done, 1 data or environment, 2 a wrong flag; 130, 143 and 129 after Ctrl-C, SIGTERM and a closed terminal, with the
-  command that continues, also while a command imports its libraries;
+- 0 done, 1 data or environment, 2 a wrong flag; 130, 143 and 129 after Ctrl-C, SIGTERM and a closed terminal;
 - an error of the user, of the disk or of the memory is one line, a bug is not hidden, DISTILL_DEBUG=1 shows tracebacks;
 - a command works in a thread, twice in a process, and where its output is no longer read.
 """
 
 import fcntl
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -195,18 +193,3 @@ def test_ctrl_c_during_the_imports_is_one_line(name, tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.stderr.read() == f"\nstopped by SIGINT; to continue: python -m distill.{name} --seed 7\n"
     assert process.returncode == 130
-
-
-def test_too_little_address_space_is_one_line_before_any_library_fails_to_load():
-    limit = 400 << 20
-    run = subprocess.run(
-        [sys.executable, "-m", "distill.generate", "--preset", "smoke"],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == (
-        "distill generate: not enough memory for this command: ulimit -v is 409600, raise it to 1048576 or unlimited\n"
-    )

@@ -1,9 +1,4 @@
-"""Folders whose files are replaced.
-
-* A link to a file or folder that is replaced stays a link, and what it leads to is new.
-* A folder is replaced as a whole: a kill or a failure at any point leaves the old version or the new one, and what the
-  program did not write stays.
-"""
+"""Folders whose files are replaced as a whole: a kill leaves the old version or the new one, and links stay links."""
 
 import contextlib
 import functools

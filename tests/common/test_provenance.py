@@ -1,15 +1,8 @@
-"""What artefacts say about their origin.
-
-* The versions are those of the packages that are installed.
-* The commit is the checkout's, with "+" exactly while a tracked file differs. `distill.__version__` tells it; the
-  version that files name does not.
-* The line that installs an extra names its packages, the same in a checkout and installed, and no message has another.
-"""
+"""What artefacts say of their origin: the commit, with "+" exactly while a tracked file differs, and the versions."""
 
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from packaging.version import Version
@@ -51,10 +44,3 @@ def test_the_commit_carries_a_plus_exactly_while_a_tracked_file_differs(checkout
     assert provenance.versions()["distill"] == distill.VERSION  # files of games hold it: their bytes know no commit
     (checkout / "file").write_text("one", encoding="utf-8")
     assert provenance.commit() == head
-
-
-def test_the_line_that_installs_an_extra_names_its_packages_and_no_message_has_another():
-    assert provenance.install_line("solver") == 'python -m pip install "bitbully>=0.0.70"'
-    sources = [file for file in Path(distill.__file__).parent.rglob("*") if file.suffix in (".py", ".js", ".html")]
-    assert len(sources) > 50
-    assert [file.name for file in sources if "pip install" in file.read_text(encoding="utf-8")] == ["provenance.py"]

@@ -1,8 +1,4 @@
-"""What `distill` offers to a program. Properties:
-
-- every name of PUBLIC is there, with the docstring of what it is, and type checkers know the same names;
-- importing `distill` alone loads neither NumPy nor Keras.
-"""
+"""What `distill` offers to a program: names with docstrings that type checkers know, and a fast `import distill`."""
 
 import re
 import subprocess

@@ -1,15 +1,10 @@
 """The record of a folder (`common/run_folder.py`). Properties (with commands: `test_restart`):
 
-- a folder of another kind, with another identity (all differences, by dotted name) or with files of these names that no
-  run recorded is refused in one line, and nothing in it changes;
+- another kind, another identity or files that no run recorded are refused in one line, and nothing changes;
 - --restart deletes only files that the record lists, never by a pattern, also when it is killed half-way;
 - a result completes a run, and starting or extending the run again removes it; a run that was begun resumes;
-- a record that cannot be written leaves the old one;
-- a second writer is refused, or waits; a killed writer's lock goes with it; readers need no lock;
-- where files cannot be locked, the folder is named;
-- a damaged record, and one that names a path outside of its folder, is refused;
-- a link to a folder stays a link;
-- under a URL a record works the same, without a lock.
+- a record that cannot be written leaves the old one; a damaged one, or one that leads out of its folder, is refused;
+- a second writer is refused, or waits; a killed writer's lock goes with it; readers need no lock.
 """
 
 import contextlib
@@ -18,13 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import portalocker
 import pytest
-from helpers import SHIPPED, change_record, held, no_file_larger_than, state
+from helpers import change_record, held, no_file_larger_than, state
 
 from distill.common import DataError, UserError, provenance, run_folder
-from distill.common.storage import Remote
-from distill.games import schema
 
 IDENTITY: dict[str, Any] = {"seed": 1, "search": {"votes": 3}}
 
@@ -166,38 +158,3 @@ def test_a_second_writer_is_refused_or_waits_and_a_reader_is_neither(tmp_path):
         process.kill()  # the system releases its lock
         work.join(60)
     assert ended == ["waited"]
-
-
-def test_where_files_cannot_be_locked_the_folder_is_named(tmp_path, monkeypatch):
-    def fail(*_: Any) -> None:
-        raise portalocker.LockException(OSError(95, "Operation not supported"))
-
-    monkeypatch.setattr(portalocker.Lock, "acquire", fail)
-    with pytest.raises(UserError, match=r"cannot be locked on this file system \(.*not supported"), run(tmp_path):
-        pass
-
-
-def test_a_record_under_a_url_works_the_same():
-    place = Remote(url="memory://runs/one")
-    with run(place) as folder:
-        folder.begin()
-        place.write("model", b"ours")
-        place.write("mine", b"mine")
-        folder.finish({"loss": 1})
-    with pytest.raises(UserError, match="memory://runs/one: holds test run with other settings"):
-        run(place, identity={"seed": 2}).__enter__()
-    with run(place, restart=True, identity={"seed": 2}) as folder:
-        folder.begin()
-    assert place.names() == ["_run.json", "mine"]
-
-
-def test_what_ships_has_records_of_its_kind():
-    for name in SHIPPED:
-        model = provenance.shipped("models/reference")
-        assert model
-        run_folder.finished(model / name / "evaluation", "evaluation")
-        assert run_folder.read(model / name)
-    data = provenance.shipped("data/reference")
-    assert data
-    assert run_folder.finished(data / "validation", schema.GAMES)
-    assert run_folder.finished(data / "labels-200", schema.PACKED_BOARDS)

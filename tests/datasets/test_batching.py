@@ -1,11 +1,8 @@
 """Prepared tables in memory (`datasets/batching.py`) and the batches made of them (`training/streams.py`). Properties:
 
-- a table is loaded in the types promised, only from a finished folder and only when undamaged
-- an epoch is a function of (seed, epoch); every row once; the leftover rows are dropped
-- an epoch of some rows has each of them once, and can continue from any of its batches
+- a table is loaded only from a finished folder and only when undamaged
+- an epoch has every row once, and can continue from any of its batches
 - a mirrored row is the same example seen in the mirror: board, visits and label; about half are
-- fewer rows than a batch make one batch; an empty table is refused in one line
-- `seen` knows a training board in both orientations and no other board (`test_packed`: a key has one board)
 """
 
 from itertools import islice
@@ -49,28 +46,6 @@ def examples(prepared):
     return preparation.load(prepared, TRAINING)
 
 
-def test_a_table_and_its_batches_have_the_types_promised(prepared, examples):
-    types = {name: (array.dtype.name, array.shape[1:]) for name, array in vars(examples).items()}
-    assert types == {
-        "current": ("uint64", ()),
-        "mask": ("uint64", ()),
-        "visits": ("int64", (7,)),
-        "label": ("int8", ()),
-        "value": ("float32", ()),
-        "outcome": ("float32", ()),
-        "count": ("int32", ()),
-    }
-    assert {len(array) for array in vars(examples).values()} == {len(examples)}
-    assert len(examples) > len(preparation.load(prepared, VALIDATION)) > 0
-    batch = joined([next(batches(examples, 32, seed=0))])
-    assert {name: (array.dtype.name, array.shape) for name, array in batch.items()} == {
-        "boards": ("int8", (32, 6, 7)),
-        "logits": ("float32", (32, 7)),
-        "value": ("float32", (32,)),
-        "weight": ("float32", (32,)),
-    }
-
-
 def test_a_damaged_changed_or_unfinished_folder_is_refused(tmp_path, prepared):
     for name in ("training.parquet", "_run.json"):
         (tmp_path / name).write_bytes((prepared / name).read_bytes())
@@ -89,20 +64,6 @@ def test_a_damaged_changed_or_unfinished_folder_is_refused(tmp_path, prepared):
 def joined(batches: list[streams.Batch]) -> dict[str, np.ndarray]:
     parts = [{"boards": boards, **targets, "weight": weight} for boards, targets, weight in batches]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def test_an_epoch_is_a_function_of_seed_and_epoch(examples):
-    steps = batching.batches_an_epoch(len(examples), 32)
-
-    def epoch(seed: int, number: int) -> dict[str, np.ndarray]:
-        return joined(list(islice(batches(examples, 32, seed=seed, step=number * steps), steps)))
-
-    first = epoch(1, 2)
-    for name, array in epoch(1, 2).items():
-        np.testing.assert_array_equal(array, first[name])
-    assert (epoch(1, 3)["boards"] != first["boards"]).any()
-    assert (epoch(2, 2)["boards"] != first["boards"]).any()
-    assert (epoch(2, 1)["boards"] != first["boards"]).any()
 
 
 def test_every_row_appears_once_and_any_batch_is_a_beginning(examples):

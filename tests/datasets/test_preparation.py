@@ -1,15 +1,10 @@
 """Raw rows become tables: what merges, what is left out, and that every row is accounted for.
 
-- the tables equal those of a plain Python oracle, on random games and with boards excluded
-- drawn boards: a board and its mirror merge; on a board that is its own mirror both columns are one answer;
-  ties fall to visits, then the centre, then the lower column
+- the tables equal those of a plain Python oracle, on random games and with boards excluded in either orientation
 - no validation board is a training board; the counts add up to the rows read
 - another order of the folders: the same bytes
-- the folder's name follows inputs, settings and exclusions; a finished folder is reused, also by a
-  second process that came while the first was at work
-- it is not reused where labels in a shard were changed (`test_batching`: where a table was)
-- excluded boards are left out of both tables, in either orientation
-- a failure leaves nothing behind; what a killed run left is written again
+- the folder's name follows inputs, settings and exclusions; a finished folder is reused, also by a second process
+- changed labels are refused (`test_batching`: changed tables); what a failure or a kill left is written again
 """
 
 from collections import defaultdict
@@ -22,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import change_record, low, make_games, state, write_games
+from helpers import change_record, low, make_games, one_row_games, state, write_games
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,17 +96,19 @@ def test_the_tables_equal_those_of_a_plain_python_oracle(tmp_path_factory, seed,
     boards = zip_boards(table)
     chosen = np.random.default_rng(seed).random(len(boards)) < share / 2
     excluded = [board for board, take in zip(boards, chosen, strict=True) if take]
-    file = write_boards(folder.parent / f"{folder.name}.parquet", excluded)
-    out = tmp_path_factory.mktemp("out")
+    sets, out = tmp_path_factory.mktemp("sets"), tmp_path_factory.mktemp("out")
+    for part in range(2):
+        write_boards(sets / f"{part}.parquet", excluded[part::2])
     keys = set(map(canonical, excluded))
     if not oracle(folder, FRACTION, keys)[TRAINING]:
         with pytest.raises(DataError, match="no training rows"):
-            prepare(folder, out, exclude=[str(file)])
+            prepare(folder, out, exclude=[str(sets)])
         return
-    prepared, expected = prepare(folder, out, exclude=[str(file)]), oracle(folder, FRACTION, keys)
+    prepared, expected = prepare(folder, out, exclude=[str(sets)]), oracle(folder, FRACTION, keys)
     counts, found = prepared.result["counts"], tables_of(prepared)
     rows = {split: sum(row["count"] for row in boards.values()) for split, boards in found.items()}
     assert counts["rows_read"] == len(table) == sum(counts["rows"].values()) + counts["excluded"]["rows"]
+    assert counts["excluded"]["boards"] == len(keys)
     assert counts["rows"]["training"] == rows[TRAINING]
     assert counts["rows"]["validation"] == rows[VALIDATION] + counts["removed_from_validation"]["rows"]
     assert counts["boards"] == {"training": len(found[TRAINING]), "validation": len(found[VALIDATION])}
@@ -137,48 +134,11 @@ def write_boards(path: Path, boards: list[Board]) -> Path:
     return path
 
 
-def rows_on(boards: list[tuple[str, int, list[int]]]) -> pa.Table:
-    """One game a row: a drawn board, the label, the visits."""
-    rows = []
-    for game_id, (drawing, label, visits) in enumerate(boards):
-        position = rules.parse_board(drawing)
-        row = {"game_id": game_id, "ply": position.ply, "current": position.current, "mask": position.mask}
-        row |= {"votes": [label], "label": label, "visits": visits, "simulations": sum(visits), "move": label}
-        rows.append(row | {"value": 0.5, "outcome": 1})
-    return pa.Table.from_pylist(rows, schema=ROW)
-
-
-def merged(tmp_path: Path, boards: list[tuple[str, int, list[int]]]) -> list[dict[str, Any]]:
-    """The training table of drawn boards, in the orientation of the first one."""
-    write_games(tmp_path / "games", rows_on(boards))
-    prepared = prepare(tmp_path / "games", tmp_path / "out", validation_fraction=0.0)
-    first = rules.parse_board(boards[0][0])
-    rows = list(tables_of(prepared)[TRAINING].values())
-    for row in rows:
-        if (row["current"], row["mask"]) != (first.current, first.mask):
-            row |= {"label": 6 - row["label"], "visits": row["visits"][::-1]}
-    return rows
-
-
 LEFT = low("""
     . O . . . . .
     . X . . . . .
 """)
 RIGHT = "\n".join(line[::-1] for line in LEFT.splitlines())
-OWN_MIRROR = low("""
-    . . . O . . .
-    . . . X . . .
-    . X . O . X .
-""")
-
-
-def test_a_board_and_its_mirror_merge_and_on_its_own_mirror_a_column_and_its_mirror_are_one_answer(tmp_path):
-    (row,) = merged(tmp_path, [(LEFT, 1, [0, 9, 1, 0, 0, 0, 0]), (RIGHT, 5, [2, 0, 0, 0, 1, 6, 0])])
-    assert (row["label"], row["visits"]) == (1, [0, 15, 2, 0, 0, 0, 2])
-    assert (row["count"], row["value"], row["outcome"]) == (2, 0.5, 1)
-    answers = [(2, [0, 0, 9, 0, 1, 0, 0]), (4, [0, 0, 2, 0, 8, 0, 0]), (3, [0, 0, 0, 9, 1, 0, 0])]
-    (row,) = merged(tmp_path, [(OWN_MIRROR, label, visits) for label, visits in answers])
-    assert (row["label"], row["visits"], row["count"]) == (2, [0, 0, 21, 18, 21, 0, 0], 3)
 
 
 @pytest.mark.parametrize(
@@ -192,10 +152,12 @@ def test_a_board_and_its_mirror_merge_and_on_its_own_mirror_a_column_and_its_mir
     ids=["most rows", "then most visits", "then nearest the centre", "then the lower column"],
 )
 def test_the_label_of_merged_rows(tmp_path, rows, label):
-    (row,) = merged(
-        tmp_path, [(board, move, [visits * (move == each) for each in range(7)]) for board, move, visits in rows]
-    )
-    assert row["label"] == label
+    drawings, labels, visits = map(list, zip(*rows, strict=True))
+    write_games(tmp_path / "games", one_row_games([*map(rules.parse_board, drawings)], labels, visits))
+    prepared = prepare(tmp_path / "games", tmp_path / "out", validation_fraction=0.0)
+    ((board, row),) = tables_of(prepared)[TRAINING].items()
+    is_mirrored = Position(*board) != rules.parse_board(LEFT)
+    assert (6 - row["label"] if is_mirrored else row["label"]) == label
 
 
 def content(prepared: preparation.Prepared) -> list[bytes]:
@@ -240,6 +202,9 @@ def test_a_finished_folder_is_reused_and_restart_rebuilds_it(games, tmp_path):
     (first.folder / preparation.FILES[TRAINING]).write_bytes(b"spoilt")
     assert not prepare(games, tmp_path / "out", restart=True).reused
     assert content(first) == before
+    (first.folder / preparation.FILES[VALIDATION]).unlink()
+    assert not prepare(games, tmp_path / "out").reused, "without one of its files"
+    assert content(first) == before
 
 
 def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(games, tmp_path):
@@ -262,20 +227,6 @@ def test_of_two_that_prepare_at_once_the_second_waits_and_reuses(games, tmp_path
     assert tables_of(both[0]) == tables_of(both[1])
 
 
-def test_excluded_boards_leave_both_tables_in_either_orientation(games, tmp_path):
-    plain = tables_of(prepare(games, tmp_path / "out"))
-    chosen = [board for split in (TRAINING, VALIDATION) for board in sorted(plain[split])[:20]]
-    mirrors = [rules.mirror(Position(*board)) for board in chosen[10:]]
-    sets = tmp_path / "sets"
-    sets.mkdir()
-    write_boards(sets / "a.parquet", chosen[:10])
-    write_boards(sets / "b.parquet", [(m.current, m.mask) for m in mirrors] + [(0, 0)])
-    prepared = prepare(games, tmp_path / "excluded", exclude=[str(sets)])
-    found = tables_of(prepared)
-    assert {split: found[split].keys() for split in found} == {s: plain[s].keys() - set(chosen) for s in plain}
-    assert prepared.result["counts"]["excluded"]["boards"] == 41
-
-
 def test_the_shipped_benchmark_is_excluded_by_default_and_named_if_it_is_missing(games, tmp_path, monkeypatch, capsys):
     board = max(tables_of(prepare(games, tmp_path / "out", exclude=["benchmark"]))[TRAINING])
     assert "data/benchmark are missing" in capsys.readouterr().err
@@ -286,19 +237,6 @@ def test_the_shipped_benchmark_is_excluded_by_default_and_named_if_it_is_missing
     prepared = prepare(games, tmp_path / "out")
     assert board not in tables_of(prepared)[TRAINING]
     assert prepared.result["counts"]["excluded"]["boards"] == 1
-
-
-@pytest.mark.parametrize("content", [None, b"not Parquet", "columns"])
-def test_an_exclusion_that_cannot_be_read_is_named(games, tmp_path, content):
-    path = tmp_path / "boards.parquet"
-    if content == "columns":
-        pq.write_table(pa.table({"current": pa.array([1], pa.uint64())}), path)
-    elif content:
-        path.write_bytes(content)
-    with pytest.raises(DataError, match=r"boards\.parquet") as caught:
-        prepare(games, tmp_path / "out", exclude=[str(path)])
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "out").exists()
 
 
 def test_too_few_games_are_one_line(games, tmp_path):

@@ -1,10 +1,4 @@
-"""The replay (`datasets/replay.py`). Properties:
-
-- it holds the latest rows or games, the newest run whole;
-- it merges by canonical board as `prepare` does, without the boards that are kept out;
-- searches that record unequal sums of visits count equally;
-- a sample is drawn without repetition.
-"""
+"""The replay (`datasets/replay.py`): the latest rows or games, merged as `prepare` does, and samples of them."""
 
 from collections.abc import Sequence
 

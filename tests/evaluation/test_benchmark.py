@@ -1,8 +1,5 @@
-"""The shipped benchmark (`test_boards.py` checks its sets). Properties:
-
-- boards are canonical, unfinished and distinct up to mirror; their scores are a live solver's;
-- `prepare` keeps every one of them out of training tables, in either orientation, by default;
-- a missing or damaged file, and a set that is not there, are named in one line.
+"""The shipped benchmark (`test_boards.py` checks its sets): its scores are a live solver's, and by default `prepare`
+keeps every board, in either orientation, out of training tables.
 """
 
 from typing import Any

@@ -1,9 +1,4 @@
-"""Grading of moves. Properties:
-
-- grades are what their formulas say: best moves score 100 %, the worst keep no outcome that can be lost;
-- both orientations are played, and a mirrored rising line counts as a falling one;
-- functions of Python are graded like players by name.
-"""
+"""Grading of moves: grades are what their formulas say, and both orientations of a board are played."""
 
 import numpy as np
 import pytest
@@ -18,7 +13,7 @@ from distill.evaluation.grading import grade
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import Bitboards, canonicalise, is_own_mirror, legal_mask
 from distill.players.names import make
-from distill.players.player import Choices, Seeds
+from distill.players.player import Choices, Seeds, as_player
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +40,13 @@ class Oracle:
         return Choices(moves=np.array(moves, np.int64))
 
 
-class Leftmost:
+def leftmost(boards: NDArray[np.int8], seeds: Seeds) -> NDArray[np.int64]:
     """Plays the leftmost legal column, whatever stands there."""
+    assert boards.shape == (len(seeds), 6, 7)
+    return (boards[:, 0] == 0).argmax(1)
 
-    name = "leftmost"
 
-    def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
-        legal = legal_mask(mask)
-        return Choices(moves=legal.argmax(1))
+LEFTMOST = as_player(leftmost)
 
 
 def test_grades_are_what_the_formulas_say():
@@ -87,11 +81,11 @@ def test_a_grade_depends_on_the_seed_alone(boards, monkeypatch):
 
 
 def test_a_player_that_prefers_the_left_is_caught(boards):
-    graded = grade(Leftmost(), boards, seed=0)
+    graded = grade(LEFTMOST, boards, seed=0)
     assert grading.mirrored_moves(boards, graded) < 0.02, "but for boards with a single legal column"
     everything = benchmark.read(half="dev")
     symmetric = everything[np.flatnonzero(is_own_mirror(everything.current, everything.mask))[:1]]
-    assert grading.mirrored_moves(symmetric, grade(Leftmost(), symmetric, seed=0)) is None
+    assert grading.mirrored_moves(symmetric, grade(LEFTMOST, symmetric, seed=0)) is None
 
 
 def test_a_mirrored_rising_line_counts_as_a_falling_one(boards):
@@ -107,21 +101,17 @@ def test_a_mirrored_rising_line_counts_as_a_falling_one(boards):
             other = legal_mask(mask) & ~(hidden & (legal_mask(mask).sum(1, keepdims=True) > 1))
             return Choices(moves=np.where(seen.any(1), seen.argmax(1), other.argmax(1)))
 
-    found = grading.by_set(boards, grade(BlindToFalling(), boards, seed=0))
-    assert found["win-rising"]["optimal"].mean == 1
-    assert found["win-falling"]["optimal"].mean < 0.03, "but for boards with a single legal column"
-    assert found["win-rising"]["optimal"].units == 120, "60 boards as stored and 60 mirrored ones of the other set"
+    metrics = grading.by_set(boards, grade(BlindToFalling(), boards, seed=0))
+    assert metrics["win-rising"]["optimal"].mean == 1
+    assert metrics["win-falling"]["optimal"].mean < 0.03, "but for boards with a single legal column"
+    assert metrics["win-rising"]["optimal"].units == 120, "60 boards as stored and 60 mirrored ones of the other set"
 
 
 def test_players_are_graded_from_python(boards):
-    def leftmost(boards: NDArray[np.int8], seeds: Seeds) -> NDArray[np.int64]:
-        assert boards.shape == (len(seeds), 6, 7)
-        return (boards[:, 0] == 0).argmax(1)
-
     grades = distill.evaluate_players(["random", leftmost], sets=["midgame"], half="dev", boards=60)
-    expected = grading.by_set(boards, grade(Leftmost(), boards, seed=0))["midgame"]
+    expected = grading.by_set(boards, grade(LEFTMOST, boards, seed=0))["midgame"]
     assert list(grades) == ["random", "leftmost"]
     assert grades["leftmost"] == {"midgame": expected}
     assert [*distill.evaluate_players("random", sets="midgame", boards=1)] == ["random"]
     with pytest.raises(ValueError, match="two players have one name"):
-        distill.evaluate_players([leftmost, Leftmost()], sets="midgame", boards=1)
+        distill.evaluate_players([leftmost, LEFTMOST], sets="midgame", boards=1)

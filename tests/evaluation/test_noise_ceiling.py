@@ -1,8 +1,4 @@
-"""The noise ceiling. Properties:
-
-- it is what plain Python says; a column and its mirror are one label only on a board that is its own mirror;
-- the same seed gives the same labels, whatever else is asked for; no search draws as another one or as the run.
-"""
+"""The noise ceiling: it is what plain Python says, and no search draws as another one or as the run."""
 
 from collections import Counter
 

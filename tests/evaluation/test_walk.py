@@ -1,9 +1,5 @@
-"""The enumeration of a player's games as first mover, against plain Python and the solver. Properties:
-
-- layers, lines and best replies are those of plain recursion, by any number of workers;
-- a killed enumeration resumes to the same files;
-- the command refuses another player's folder and damaged files before it deletes anything;
-- a network of which only an 8-bit file can be evaluated is refused, and that file is walked under its own name.
+"""The enumeration of a player's games as first mover, against plain Python and the solver: any number of workers and a
+killed run give the same files, and other players and damaged files are refused.
 """
 
 import importlib.util
@@ -135,10 +131,10 @@ def test_best_replies_are_those_of_plain_recursion():
                 reply = rules.next_position(after, column)
                 following[reply] = following.get(reply, 0) + share / len(best)
         layer = following
-    *_, found = walk.best_replies(choose, workers=1, start=START)
-    assert found.positions == positions
-    assert len(found.given_away) == given_away > 0
-    assert found.share_won == pytest.approx(won)
+    *_, result = walk.best_replies(choose, workers=1, start=START)
+    assert result.positions == positions
+    assert len(result.given_away) == given_away > 0
+    assert result.share_won == pytest.approx(won)
 
 
 def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(tmp_path, capsys):

@@ -25,16 +25,16 @@ def shipped() -> GradedBoards:
 
 
 def test_every_set_has_its_size_and_two_like_halves(shipped):
-    wanted: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for stratum in STRATA:
-        wanted[stratum.name] += stratum.size
-    assert list(wanted.values()) == [10_000] + [1000] * 6 + [500] * 13 + [5000] * 2
-    for name, size in wanted.items():
+        sizes[stratum.name] += stratum.size
+    assert list(sizes.values()) == [10_000] + [1000] * 6 + [500] * 13 + [5000] * 2
+    for name, size in sizes.items():
         dev, test = (shipped.ply[(shipped.set == name) & (shipped.half == half)] for half in ("dev", "test"))
         assert len(dev) == len(test) == size // 2
         assert (dev <= test).all(), "halves alternate along the plies"
         assert (test[:-1] <= dev[1:]).all()
-    assert len(shipped) == wanted.total()
+    assert len(shipped) == sizes.total()
     for name in HEADLINES:
         plies, counts = np.unique(shipped.ply[shipped.set == name], return_counts=True)
         assert plies.tolist() == list(range(10, 17))
@@ -64,10 +64,10 @@ def test_no_player_of_this_project_chose_a_heldout_board(tmp_path):
     file = provenance.ROOT / "data/benchmark/heldout-test.parquet"
     _, metadata = schema.read_table(file, benchmark.GRADED_BOARD)
     config = heldout.Config(out=tmp_path)
-    made = {
+    recipe = {
         "styles": [list(style) for style in heldout.STYLES],
         "exploration": heldout.openspiel.EXPLORATION,
         "share": 1.0,
     }
-    assert metadata["settings"] == made | {"games": config.games, "seed": config.seed}
+    assert metadata["settings"] == recipe | {"games": config.games, "seed": config.seed}
     assert {word.partition(":")[0] for word, _ in heldout.STYLES} == {"random", "punisher", "openspiel"}

@@ -1,8 +1,5 @@
-"""The ladder of all players. Properties:
-
-- a small run writes the table and a CSV, rated as the arena rates; an interrupted run resumes;
-- a page without markers is refused before anything is played;
-- the shipped measurements give the shipped table, in which the levels are in order and apart.
+"""The ladder of all players: a small run is rated as the arena rates, an interrupted one resumes, and the shipped
+measurements give the shipped table.
 """
 
 import signal

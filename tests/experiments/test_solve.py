@@ -1,10 +1,5 @@
-"""Proving and learning a winning strategy (`experiments/large/positions.py` and `solve.py`):
-
-- rules on the device equal those of the package
-- the games that it enumerates are those of `distill.walk`; what an interrupted enumeration has evaluated is kept
-- a move is proven exactly if it wins, or every reply leads to a position with a proven move
-- every position is learned by weight of its layer, close ones more often, and never an excluded one
-- a small network learns to lose no game up to eight stones, its file plays as the report says, and a killed run resumes
+"""Proving and learning a winning strategy (`experiments/large/positions.py` and `solve.py`): rules on the device are
+those of the package, the games those of `distill.walk`, proofs follow from the replies, and a killed run resumes.
 """
 
 from __future__ import annotations
@@ -141,19 +136,10 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tm
     margins = solve.margins(logits_of(evaluate, pool.keys), pool.moves)
     assert pool.wrong == (margins <= 0).sum()
     assert margins[pool.nearest].max() <= np.sort(margins)[min(len(margins), solve.NEAREST) - 1] + 1e-5
-    picks = np.concatenate([rows for rows, _ in few(pool.picks(np.random.default_rng(0), 400, kept=10), 50)])
-    rest = picks.reshape(50, 400)[:, 300:]
-    drawn = np.bincount(np.searchsorted(np.cumsum(pool.sizes), rest.reshape(-1), side="right"), minlength=4)
-    expected = np.sqrt(pool.sizes) / np.sqrt(pool.sizes).sum()
-    np.testing.assert_allclose(drawn / drawn.sum(), expected, atol=0.03)
 
 
 def logits_of(evaluate: Any, keys: Any) -> Any:
     return np.concatenate([part for (part,) in positions.in_batches(evaluate, keys)])
-
-
-def few(stream: Any, count: int) -> Any:
-    return [next(stream) for _ in range(count)]
 
 
 @pytest.mark.slow

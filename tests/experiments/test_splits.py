@@ -1,10 +1,4 @@
-"""Three ways to split games. Properties:
-
-- test games are in no other table, and the same for every split of a seed;
-- a split by game keeps games apart; by rows and by boards every row is used once, or on both sides of a board;
-- every network is trained once, and validation and test accuracy are those of its tables;
-- intervals are Student's t over the seeds.
-"""
+"""Three ways to split games: test games are in no other table, and only a split by game keeps games apart."""
 
 from pathlib import Path
 

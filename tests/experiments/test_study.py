@@ -1,10 +1,5 @@
-"""The study. Properties:
-
-- the shipped recipes use only flags of `generate` and `train`; a wrong recipe is refused with one line;
-- finished runs and grades are kept until something changes; runs without games are named;
-- the page, the table and the pictures hold every finished run; no other page is overwritten;
-- the CNN of absolute colours sees the first player's stones first, whoever is to move;
-- top-1 accuracy is measured on validation games, and the solver grades a sample of each data set's labels.
+"""The study: finished runs and grades are kept until something changes, the page holds every finished run, and its
+figures are those of the networks and labels.
 """
 
 import re
@@ -74,7 +69,7 @@ def here(tmp_path, monkeypatch):
     write_games(Path("games"), make_games(20, seed=1))
     write_games(Path("few"), make_games(4, seed=1), identity={"settings": {"few": True}})
     calls: list[list[str]] = []
-    made: list[str] = []
+    graded: list[str] = []
 
     def command(module, flags, *_):
         calls.append([module, *flags])
@@ -89,12 +84,12 @@ def here(tmp_path, monkeypatch):
 
     def make(word, workers=1):
         """Networks that learned votes play tactically, the others at random."""
-        made.append(word)
+        graded.append(word)
         return player.RandomPlayer(name=word, tactical="vote" in word)
 
     monkeypatch.setattr(study, "_command", command)
     monkeypatch.setattr(study.names, "make", make)
-    return calls, made
+    return calls, graded
 
 
 def run(*flags: str) -> int:
@@ -116,24 +111,16 @@ def test_a_shipped_recipe_uses_flags_that_exist(path):
             )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('against = "baseline"', 'against = "bassline"', "no run bassline; there are baseline, few"),
-        ('data = "few"', 'data = "fewer"', "no data fewer; there are games, few"),
-        ('change = "votes"', 'changed = "votes"', "not a recipe (TypeError"),
-    ],
-)
-def test_a_wrong_recipe_is_named(here, capsys, old, new, message):
-    Path("study.toml").write_text(SMALL.replace(old, new))
+def test_a_wrong_recipe_is_named(here, capsys):
+    Path("study.toml").write_text(SMALL.replace('against = "baseline"', 'against = "bassline"'))
     assert run() == 1
     error = capsys.readouterr().err
     assert "study.toml" in error
-    assert message in error
+    assert "no run bassline; there are baseline, few" in error
 
 
 def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
-    calls, made = here
+    calls, graded = here
     assert run() == 0
     assert [call[0] for call in calls] == ["experiments.study.train"] * 6
     assert calls[5] == shlex.split(
@@ -160,12 +147,12 @@ def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
     assert table.loc["vote", "optimal_difference"] == pytest.approx(gap, abs=2e-5)
     assert table.loc["few", "optimal_difference"] == 0, "the same player on the same boards with the same seeds"
     calls.clear()
-    made.clear()
+    graded.clear()
     assert run() == 0
-    assert calls == made == [], "runs and grades are kept"
+    assert calls == graded == [], "runs and grades are kept"
     Path("models/study/study/tier1/baseline-seed1/best.keras").write_text("another")
     assert run("--do", "report") == 0
-    assert made == ["models/study/study/tier1/baseline-seed1"], "another network is graded again"
+    assert graded == ["models/study/study/tier1/baseline-seed1"], "another network is graded again"
 
 
 def test_top1_is_that_of_validation_rows_and_the_solver_grades_labels(here, monkeypatch):

@@ -1,11 +1,6 @@
-"""The export formats. Properties:
-
-- an export leaves all it promises, in place of an older and a killed one;
-- the files that ship give the outputs of their network; slow: every network and architecture exports to every format;
-- a format from outside the package is one write function, one load function and one line;
-- the ONNX file has standard operations only (browsers run it), and none that onnx2torch does not know;
-- rounding errors are accepted, larger differences refused; a file that is invalid, cannot be loaded or differs leaves
-  the old one, in one line.
+"""The export formats: the files that ship give the outputs of their network; rounding errors are accepted; a file that
+is invalid, cannot be loaded or differs is refused in one line and leaves the old one. Slow: every network and
+architecture exports to every format.
 """
 
 import dataclasses

@@ -1,10 +1,5 @@
-"""The Kaggle submission (`exporters/submission.py`). Properties:
-
-- for `pillar`, `cnn` and `transformer` it gives the network's outputs on every check board and plays its move, or on a
-  symmetric board the mirrored one, in at most 1 MB; so does the file of a small network with other sizes;
-- its agent is the last function in the file, as Kaggle looks it up; it plays from either seat and returns an int;
-- with tactics it wins in one move, else it blocks a win, else it plays as without;
-- an architecture that it does not compute and a network that is too large are one line.
+"""The Kaggle submission (`exporters/submission.py`): one file that computes the network's outputs in NumPy, whatever
+its sizes, and with tactics wins or blocks first.
 """
 
 import runpy
@@ -24,13 +19,6 @@ from distill.networks import saved
 def write(core, path, **options):
     formats.write_kaggle(core, path, **options)
     return runpy.run_path(str(path))
-
-
-@pytest.fixture(scope="module")
-def pillar(tmp_path_factory):
-    file = tmp_path_factory.mktemp("kaggle") / "submission.py"
-    write(saved.load_core(REFERENCE / "pillar" / "best.keras"), file)
-    return file
 
 
 def observed(position, mark):
@@ -65,9 +53,10 @@ def test_other_sizes_are_read_from_the_weights(tmp_path, arch):
     assert conversion.largest_difference(saved.predict_with(core)(boards), outputs) <= conversion.TOLERANCE
 
 
-def test_kaggle_calls_the_agent_which_plays_from_either_seat(pillar):
-    program = {}
-    exec(compile(pillar.read_text(), "submission.py", "exec"), program)
+def test_kaggle_calls_the_agent_which_plays_from_either_seat(tmp_path):
+    program, file = {}, tmp_path / "submission.py"
+    formats.write_kaggle(saved.load_core(REFERENCE / "pillar" / "best.keras"), file)
+    exec(compile(file.read_text(), file.name, "exec"), program)
     assert [value for value in program.values() if callable(value)][-1] is program["agent"]
     for moves, mark in (("", 1), ("4", 2), ("4453", 1), ("44533", 2)):
         position = rules.from_moves(moves)
@@ -76,7 +65,7 @@ def test_kaggle_calls_the_agent_which_plays_from_either_seat(pillar):
         assert column == program["predict"](encoding.board(position)[None])["move"][0]
 
 
-def test_with_tactics_it_wins_or_else_blocks_or_else_plays_as_without(tmp_path, pillar):
+def test_with_tactics_it_wins_or_else_blocks_or_else_plays_as_without(tmp_path):
     core = saved.load_core(REFERENCE / "cnn" / "best.keras")
     core.set_weights([weight * 0 for weight in core.get_weights()])  # always the centre
     plain, tactical = (write(core, tmp_path / f"{t}.py", tactics=t)["agent"] for t in (False, True))

@@ -1,10 +1,5 @@
-"""The page without a server, in headless Chromium against a plain file server. Properties:
-
-- the browser's outputs are Python's; what cannot be loaded or is not there is named;
-- nothing is asked of any other host, from a folder below the host's root; licences are there;
-- a site with `pillar` alone has no ONNX Runtime;
-- an older page is replaced, what else lies in its folder stays, and a folder of anything else is refused;
-- ONNX Runtime Web is fetched once, and refused where its hash is not the published one.
+"""The page without a server, in headless Chromium against a plain file server: the browser's outputs are Python's,
+nothing is asked of any other host, and writing the page again keeps what else lies in its folder.
 """
 
 import http.client

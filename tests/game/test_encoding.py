@@ -1,9 +1,7 @@
-"""Positions as arrays.
+"""Positions as arrays, seen from the side to move.
 
 * A drawn board becomes the arrays one reads off the drawing: row 0 on top, own stones +1, written out.
-* Boards and bitboards are inverse to each other, for batches of any size and for single positions.
-* Encoding a mirrored position is flipping the encoding; planes and tokens say of each cell what the boards say.
-* Everything is seen from the side to move.
+* Boards and bitboards are inverse to each other; planes, tokens and mirrors say what the boards say.
 * The same functions run on keras.ops and give the same arrays (`test_networks`: what the graph sees).
 """
 

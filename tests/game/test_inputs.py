@@ -1,8 +1,4 @@
-"""Boards from elsewhere (`game/inputs.py`). Properties:
-
-- every position of a game passes, as any kind of number and in any batch, with a won game and a full board among them;
-- each way of writing a board that is not this one is refused with what was found and how to convert it.
-"""
+"""Boards from elsewhere (`game/inputs.py`): a position of any game passes, another board is refused with the reason."""
 
 import numpy as np
 import pytest

@@ -1,9 +1,6 @@
-"""What a network or a player returns (`game/outputs.py`). Properties:
+"""What a network or a player returns (`game/outputs.py`): sound outputs pass unchanged, a wrong one is one line.
 
-- outputs as a network gives them pass unchanged, with rounding, a masked full column and a full board among them;
-- each kind of wrong output is one line that says what is wrong and on how many boards (`test_evaluator`, `test_puct`:
-  of an evaluator);
-- the line names the source that is nearest to the fault, and survives the way to another process.
+The line says on how many boards and names the nearest source (`test_evaluator`, `test_puct`: of an evaluator).
 """
 
 import pickle

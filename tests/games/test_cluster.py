@@ -1,29 +1,24 @@
-"""One run on many machines: a Dask cluster of real processes, a real S3 server.
+"""One run on many machines: a Dask cluster of real processes, a real S3 server (workers: `test_cluster_workers`).
 
-- a cluster and an object store hold byte for byte the shards of one process
-- a worker killed while it works costs its shard, which is made again (`test_cluster_workers`: one that kills them all)
-- no scheduler, a scheduler that dies, no worker, a worker of other versions: one line each, exit 1
-- a run on an object store resumes; a half-uploaded shard is named, and valid ones are kept
-- without the extras the missing one is named
+A cluster and an object store hold byte for byte the shards of one process, and a run on them resumes. No scheduler, one
+that dies, no worker and a missing extra are one line each.
 """
 
-import functools
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from helpers import die_once, same_record, shard_hashes, write_shards
+from helpers import same_record, shard_hashes
 
 from distill import generate, inspect
 from distill.common import UserError, provenance, run_folder
 from distill.common import cluster as cluster_module
 from distill.common.cluster import Cluster
-from distill.common.storage import Folder, Remote, storage_of
+from distill.common.storage import Remote
 from distill.games import reader, shards
 from distill.games.shards import RunSettings, identity
 from distill.mcts.settings import UctSettings
@@ -32,7 +27,6 @@ distributed = pytest.importorskip("distributed")
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "2"]
 RUN = RunSettings(search=UctSettings(simulations=60), shard_games=2)
-TODO = [shards.Task(index=index, games=2) for index in range(5)]
 
 
 @pytest.fixture(scope="module")
@@ -43,21 +37,6 @@ def alone(tmp_path_factory):
     return folder
 
 
-# A cluster
-
-
-@pytest.fixture(scope="module")
-def cluster(bucket):
-    """Two worker processes that know the bucket; their nannies replace dead ones, and a shard may kill two of them."""
-    import dask
-
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.logging.distributed": "critical"}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as started,
-    ):
-        yield started
-
-
 def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, capsys):
     command = [*SMALL, "--cluster", cluster.scheduler_address, "--out", str(tmp_path)]
     assert generate.main(command) == 0
@@ -65,20 +44,6 @@ def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, cap
     assert same_record(tmp_path, alone)
     assert generate.main(command) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
-
-
-def test_a_worker_that_dies_costs_its_shard_alone(alone, tmp_path, cluster):
-    work = functools.partial(die_once, tmp_path / "died")
-    with Cluster(cluster.scheduler_address, shards.versions_here) as workers:
-        write_shards(tmp_path, shards.make(workers, RUN, identity(RUN), TODO, work))
-    assert (tmp_path / "died").exists()
-    assert shard_hashes(tmp_path) == shard_hashes(alone)
-
-
-def one_line(capsys: pytest.CaptureFixture[str]) -> str:
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1, message
-    return message
 
 
 def test_an_address_without_a_scheduler_is_named(tmp_path, capsys, monkeypatch):
@@ -121,22 +86,12 @@ def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
         Cluster(empty.scheduler_address, shards.versions_here)
 
 
-def test_a_worker_of_other_versions_is_refused(tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(shards.uct, "SEARCH_VERSION", shards.uct.SEARCH_VERSION + 1)
-    with pytest.raises(UserError, match=r"would write other bytes \(search_version .* there, .* here"):
-        Cluster(cluster.scheduler_address, shards.versions_here)
-
-
 @pytest.mark.parametrize(("module", "flags"), [("distributed", ["--cluster", "tcp://x:1"]), ("fsspec", [])])
-def test_a_missing_extra_is_named(module, flags, tmp_path, monkeypatch, capsys):
+def test_a_missing_extra_is_named(module, flags, tmp_path, monkeypatch, complaint):
     monkeypatch.setitem(sys.modules, module, None)
-    out = str(tmp_path) if flags else "s3://bucket/games"
-    assert generate.main([*SMALL, *flags, "--out", out]) == 1
-    extra = "cluster" if flags else "remote"
-    assert f"the extra {extra}: {provenance.install_line(extra)}" in one_line(capsys)
-
-
-# An object store
+    extra, out = ("cluster", tmp_path) if flags else ("remote", "s3://bucket/games")
+    line = complaint(generate, *SMALL, *flags, "--out", out)
+    assert f"the extra {extra}: {provenance.install_line(extra)}" in line
 
 
 @pytest.fixture(scope="module")
@@ -158,19 +113,7 @@ def bucket():
     server.stop()
 
 
-def test_an_object_store_holds_the_bytes_of_a_folder(alone, bucket, capsys):
-    url = f"{bucket}/whole/"
-    assert generate.main([*SMALL, "--workers", "2", "--out", url]) == 0
-    place = storage_of(url)
-    assert place.names() == [run_folder.RECORD, *shard_hashes(alone)]
-    for name in shard_hashes(alone):
-        assert place.read(name) == (alone / name).read_bytes()
-    assert inspect.main([url, "--labels", "0"]) == 0
-    assert generate.main([*SMALL, "--workers", "2", "--out", url]) == 0
-    assert "finished before: 10 games" in capsys.readouterr().out
-
-
-def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, capsys):
+def test_an_object_store_holds_the_bytes_of_a_folder_also_where_a_run_was_stopped(alone, bucket, capsys, complaint):
     place = Remote(url=f"{bucket}/stopped")
     with shards.opened(place, RUN, 10, identity(RUN)) as folder:
         folder.begin()
@@ -178,47 +121,25 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, ca
         place.write(name, (alone / name).read_bytes())
     place.write("shard-00001.parquet", (alone / "shard-00001.parquet").read_bytes()[:-50])
     assert inspect.main([place.url, "--labels", "0"]) == 1
-    command = [*SMALL, "--workers", "1", "--out", place.url]
-    assert generate.main(command) == 1
-    assert f"{place.url}/shard-00001.parquet: damaged, or not a Parquet file" in capsys.readouterr().err
+    command = [*SMALL, "--workers", "2", "--out", f"{place.url}/"]
+    line = complaint(generate, *command)
+    assert f"{place.url}/shard-00001.parquet: damaged, or not a Parquet file" in line
     place.delete("shard-00001.parquet")
     with shards.opened(place, RUN, 10, identity(RUN)) as folder:
         assert [task.index for task in shards.plan(folder, 10).todo] == [1, 2, 4]
     assert generate.main(command) == 0
+    assert place.names() == [run_folder.RECORD, *shard_hashes(alone)]
     assert all(place.read(name) == (alone / name).read_bytes() for name in shard_hashes(alone))
-    assert generate.main([*SMALL, "--seed", "8", "--out", place.url]) == 1
-    assert "seed 0 there, 8 here" in capsys.readouterr().err
+    assert inspect.main([place.url, "--labels", "0"]) == 0
+    assert generate.main(command) == 0
+    assert "finished before: 10 games" in capsys.readouterr().out
+    assert "seed 0 there, 8 here" in complaint(generate, *SMALL, "--seed", "8", "--out", place.url)
+    place.write("mine", b"mine")
     assert generate.main([*SMALL, "--workers", "1", "--restart", "--games", "2", "--out", place.url]) == 0
-    assert [name for name in place.names() if name.startswith("shard")] == ["shard-00000.parquet"]
+    assert place.names() == [run_folder.RECORD, "mine", "shard-00000.parquet"]
 
 
-def test_a_bucket_that_is_not_there_is_one_line(bucket, capsys):
+def test_a_bucket_that_is_not_there_is_one_line(bucket, complaint):
     with pytest.raises(FileNotFoundError, match="bucket does not exist"):
         Remote(url="s3://nobodys-bucket-at-all/games").write("file", b"content")
-    assert generate.main([*SMALL, "--workers", "1", "--out", "nosuchprotocol://x/y"]) == 1
-    assert "nosuchprotocol://x/y: " in one_line(capsys)
-
-
-def test_a_consoles_marker_of_the_folder_does_not_stop_a_run(bucket, capsys):
-    import fsspec
-
-    fsspec.url_to_fs(bucket)[0].pipe_file(f"{bucket}/marked/", b"")
-    assert Remote(url=f"{bucket}/marked").names() == []
-    assert generate.main([*SMALL, "--workers", "1", "--out", f"{bucket}/marked"]) == 0
-
-
-@pytest.mark.parametrize("url", ["folder", "memory://place"])
-def test_a_place_keeps_whole_files_by_name(url, tmp_path):
-    assert storage_of("file:///data/games") == Folder(path=Path("/data/games"))
-    assert storage_of("s3://bucket/games/") == Remote(url="s3://bucket/games")
-    place = storage_of(tmp_path / "new" if url == "folder" else url)
-    assert place.names() == []
-    with pytest.raises(FileNotFoundError):
-        place.read("a")
-    place.delete("a")
-    place.write("b", b"2")
-    place.write("a", b"1")
-    place.write("a", b"3")
-    assert (place.names(), place.read("a")) == (["a", "b"], b"3")
-    place.delete("a")
-    assert place.names() == ["b"]
+    assert "nosuchprotocol://x/y: " in complaint(generate, *SMALL, "--out", "nosuchprotocol://x/y")

@@ -1,17 +1,16 @@
 """Games of a network's own search (`games/selfplay.py`). Properties:
 
-- they are ordinary shards: valid rows, one vote, visits on open columns, moves drawn by chance in the first plies
-  alone, the game's result for the side to move;
+- they are ordinary shards, with one vote a row and moves drawn by chance in the first plies alone;
 - a shard that is missing or was never finished is played again to the same bytes; a finished one is kept;
-- more games extend a run, other settings or another network are refused;
-- a Gumbel root's rows hold its policy; leaves may be valued by playouts.
+- more games extend a run; other settings and another network are refused.
 """
 
 from typing import Any
 
+import puct_helpers
 import pytest
 from helpers import state
-from puct_helpers import predict as any_network
+from network_helpers import killed_at
 from selfplay_helpers import SETTINGS, play_into, read
 
 from distill.common import UserError, run_folder
@@ -49,17 +48,8 @@ def test_a_missing_shard_is_made_again_to_the_same_bytes(tmp_path):
 
 def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(tmp_path, monkeypatch):
     """The games of finished shards are not played again."""
-    calls = 0
-
-    def dies(current: Any, mask: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls > 215:
-            raise KeyboardInterrupt
-        return any_network(current, mask)
-
-    with pytest.raises(KeyboardInterrupt):
-        play_into(tmp_path / "cut", evaluate=dies)
+    with killed_at(puct_helpers, "predict", 216):
+        play_into(tmp_path / "cut", evaluate=lambda *boards: puct_helpers.predict(*boards))
     finished = len(list((tmp_path / "cut").glob("shard-*.parquet")))
     assert 0 < finished < 3
     assert run_folder.result_of(tmp_path / "cut") == {}

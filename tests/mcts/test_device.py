@@ -7,11 +7,11 @@ import os
 
 import numpy as np
 import pytest
-from helpers import low
+from helpers import random_positions
 from puct_helpers import one_answer
 
 from distill.game.encoding import bitboards_of, boards
-from distill.game.rules import COLUMNS, EMPTY, Position, is_over, legal_columns, next_position, parse_board
+from distill.game.rules import COLUMNS, Position
 from distill.mcts.puct import PuctSettings
 from distill.mcts.reference_puct import expand, gumbel_scores, mix_noise, search, simulate
 
@@ -32,19 +32,6 @@ def answers(_weights, current, mask):
     word = current * np.uint64(3) + mask * np.uint64(5)
     shifts = np.arange(0, 1000 * COLUMNS, 1000).astype(np.uint64)
     return 3 * hashed(word[:, None] + shifts), 1.6 * hashed(word + np.uint64(1)) - 0.8
-
-
-def played(count):
-    """Positions with 0 to 35 stones after random moves, none of them over."""
-    random = np.random.default_rng(7)
-    positions = []
-    while len(positions) < count:
-        position = EMPTY
-        for _ in range(len(positions) * 36 // count):
-            after = next_position(position, int(random.choice(legal_columns(position))))
-            position = position if is_over(after) else after
-        positions.append(position)
-    return positions
 
 
 def on_device(positions, settings, *others, inner=0):
@@ -70,7 +57,7 @@ def textbook(position, settings):
 )
 def test_the_textbook_finds_the_same(chosen):
     settings = PuctSettings(simulations=64, noise_fraction=0.0, sampling_plies=0, **chosen)
-    positions = played(POSITIONS)
+    positions = random_positions(POSITIONS, most=35)
     labels = on_device(positions, settings)
     for lane, position in enumerate(positions):
         expected = textbook(position, settings)
@@ -82,7 +69,7 @@ def test_the_textbook_finds_the_same(chosen):
 
 def test_nodes_below_the_root_have_the_visits_of_the_textbooks_tree():
     settings = PuctSettings(simulations=64, exploration=1.0, discount=0.98, noise_fraction=0.0)
-    positions = played(12)
+    positions = random_positions(12, most=35)
     labels = on_device(positions, settings, inner=6)
     for lane, position in enumerate(positions):
         ask = lambda leaf: one_answer(leaf.current, leaf.mask)  # noqa: E731
@@ -105,7 +92,7 @@ def test_nodes_below_the_root_have_the_visits_of_the_textbooks_tree():
 
 def test_noise_fewer_simulations_and_the_improved_policy_are_those_of_the_textbook():
     settings = PuctSettings(simulations=40, exploration=1.0, discount=0.98)
-    positions = played(8)
+    positions = random_positions(8, most=35)
     gamma = np.random.default_rng(1).exponential(size=(8, COLUMNS))
     labels = on_device(positions, settings, np.int32(24), gamma, 0.25)
     for lane, position in enumerate(positions):
@@ -122,27 +109,9 @@ def test_noise_fewer_simulations_and_the_improved_policy_are_those_of_the_textbo
             np.testing.assert_allclose(labels.policy[lane, 0], expected, atol=1e-6)
 
 
-def test_takes_a_win_and_blocks_a_threat():
-    win = parse_board(
-        low("""
-        O O . . . . .
-        X X X . . . O
-    """)
-    )
-    threat = parse_board(
-        low("""
-        X . . . . . .
-        X O O O . . X
-    """)
-    )
-    labels = on_device([win, threat], PuctSettings(simulations=16))
-    assert labels.label[:, 0].tolist() == [3, 4]
-    assert labels.proven[0, 0]
-
-
 def test_boards_are_those_of_the_encoding():
     from distill.mcts import device
 
-    current, mask = bitboards_of(played(20))
+    current, mask = bitboards_of(random_positions(20, most=35))
     with jax.enable_x64(True):
         np.testing.assert_array_equal(device.boards_of(current, mask), boards(current, mask))

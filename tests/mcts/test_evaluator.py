@@ -57,14 +57,6 @@ def test_output_that_no_search_can_use_is_refused_before_compiled_code(wrap, log
         look(PuctSettings(simulations=20), rules.EMPTY, network=wrap(network))
 
 
-def test_the_line_names_the_evaluator():
-    def mine(_boards: Any) -> Any:
-        return None
-
-    with pytest.raises(OutputError, match=r"mine: returned NoneType, not a pair of logits and values$"):
-        puct.search([rules.EMPTY], mine, PuctSettings(simulations=5))
-
-
 def test_a_rollout_ends_with_the_result_of_the_game():
     def plays_to_the_right(current: Any, mask: Any) -> Any:
         logits, value = uniform(current, mask)

@@ -2,11 +2,8 @@
 
 - the compiled search plays the games of the textbook (`mcts/reference_puct.py`), for every rule, root and first-play
   value, with and without noise and proofs: the same visits, labels, moves, values;
-- a win in one is played and proven, a threat is blocked, a double threat is seen as lost, without an evaluation;
-- the number of lanes changes nothing, nor do evaluations kept from earlier searches; every game depends on its own
-  seed alone, and is reported once;
-- a full tree of a late position has the game-theoretic value;
-- halving takes the turns of the textbook; a Gumbel root of few simulations improves on the policy.
+- wins, threats and double threats are seen, and nothing decided is evaluated; a full tree has the true value;
+- neither lanes, neighbours nor evaluations kept from earlier searches change anything.
 """
 
 from functools import partial

@@ -1,10 +1,4 @@
-"""The positions and seeds of a search (`mcts/results.py`). Properties:
-
-- seeds that are not one for each position, or no whole numbers of 64 bits, are refused; so are positions that no game
-  has or that are over;
-- no positions give no results, and a list of boards is boards;
-- boards refuse bitboards of different lengths.
-"""
+"""The positions and seeds of a search (`mcts/results.py`): those from which no search can start are refused."""
 
 import numpy as np
 import pytest

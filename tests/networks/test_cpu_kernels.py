@@ -1,7 +1,5 @@
-"""The fast CPU kernels (`networks/cpu_kernels/`). Properties:
-
-- a fast copy, also of a user's network, has the network's weights and results and, without dropout, its gradients;
-- kernels that lose precision are not used in bfloat16; one environment variable turns each of them off.
+"""The fast CPU kernels (`networks/cpu_kernels/`): a fast copy, also of a user's network, has the network's weights and
+results and, without dropout, its gradients.
 """
 
 import keras

@@ -1,8 +1,5 @@
-"""A user's own network, `train --arch module:function`. Properties:
-
-- it is trained, exported, loaded again and taught by self-play like a built-in one, under its own name;
-- layers of its own need its module, which is imported only if the user names it;
-- what gives no network, or one that could not be loaded again, is one line before anything is prepared.
+"""A user's own network, `train --arch module:function`: it is trained, exported, loaded and taught by self-play like a
+built-in one, and what gives no usable network is one line before anything is prepared.
 """
 
 import os

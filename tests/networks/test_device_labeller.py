@@ -1,8 +1,5 @@
-"""The labeller that searches on a device (`networks/device_labeller.py`), here on a CPU. Properties:
-
-- it finds what `puct.search` finds with the same network, in any number of boards, with noise from the seeds;
-- a module that names other weights than the network has is refused in one line, which names the right ones;
-- `generate --labeller` plays games with it.
+"""The labeller that searches on a device (`networks/device_labeller.py`), here on a CPU: it finds what `puct.search`
+finds with the same network, and a module that names other weights is refused.
 """
 
 import importlib.util

@@ -1,9 +1,5 @@
-"""How a user names a network. Properties:
-
-- a name is looked for in `models/` of the working directory, then among the networks that ship; nothing of the working
-  directory comes before a word without a slash, in any command;
-- a word with a slash is a path where there is one, and a `Path` always;
-- a name that nobody has is refused with the names there are.
+"""How a user names a network: in `models/` of the working directory, then among the networks that ship; a word with a
+slash is a path where there is one, and a `Path` always.
 """
 
 import shutil
@@ -14,12 +10,11 @@ import pytest
 from helpers import REFERENCE
 
 import distill
-from distill import evaluate, export, selfplay, train
+from distill import evaluate, export, train
 from distill.common import UserError, cli, provenance, run_folder
 from distill.datasets.validation import VALIDATION_SET
 from distill.networks import finding
 from distill.players import names, player
-from distill.policy_gradient.settings import ReinforceConfig
 
 
 @pytest.fixture
@@ -65,8 +60,6 @@ def test_a_name_goes_before_what_lies_in_the_working_directory(kind, here, capsy
     assert isinstance(names.make("random"), player.RandomPlayer)
     for config in (
         cli.parse(train.TrainConfig, ["--init", "./pillar"]),
-        cli.parse(selfplay.SelfPlayConfig, ["--init", "./pillar"]),
-        cli.parse(ReinforceConfig, ["--init", "./pillar"]),
         train.TrainConfig(init=Path("pillar")),
     ):  # as it was written
         assert finding.find(config.init) == Path("pillar")

@@ -1,9 +1,6 @@
-"""The networks that ship in every Keras (`common/keras_layers.py`, `load_keras`). Properties:
-
-- after `import distill`, before or after Keras is imported, `keras.models.load_model` reads every network that ships,
-  on every backend that is installed, with the outputs that the network has on TensorFlow;
-- every layer that is not Keras' own is listed;
-- `load_keras` takes a name.
+"""The networks that ship in every Keras (`common/keras_layers.py`, `load_keras`): after `import distill`, before or
+after Keras is imported, `keras.models.load_model` reads them on every backend that is installed, with the outputs that
+they have on TensorFlow.
 """
 
 import importlib.util

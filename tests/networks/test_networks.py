@@ -1,10 +1,5 @@
-"""The networks. Properties:
-
-- each has the parameter count of its source, and is the same rebuilt from its config; same seed, same weights;
-- drawn as PyTorch draws weights, `mk4` begins with a more even policy; another initializer is named;
-- the three of `pillar` answer a mirrored board with the mirrored logits and the same value;
-- the served network never plays a full column, and breaks ties towards the centre and then the lower column;
-- what the graph sees is the encoding; the planes of `pillar` are what the rules say.
+"""The networks: parameter counts of their sources, mirrored answers to mirrored boards, no move into a full column, and
+inputs that are what the encoding and the rules say.
 """
 
 import itertools

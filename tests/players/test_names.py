@@ -18,13 +18,9 @@ from distill.players.names import Name, check, evaluated, parse
     [
         ("punisher", Name(player="punisher")),
         ("teacher:30", Name(player="teacher", simulations=30)),
-        ("uct:many", Name(player="uct")),
         ("models/cnn", Name(network="models/cnn", mode="policy")),
-        ("cnn@", Name(network="cnn", mode="policy")),
         ("cnn@sample", Name(network="cnn", mode="sample")),
         ("cnn@gumbel:8", Name(network="cnn", mode="gumbel", simulations=8)),
-        ("cnn@sample:8", Name(network="cnn", mode="sample:8")),
-        ("random:5", Name(network="random:5", mode="policy")),
         ("/home/me@work/models/cnn", Name(network="/home/me@work/models/cnn", mode="policy")),
         ("openspiel:mcts(100)", Name(player="openspiel", simulations=100)),
         ("mine:player", Name(custom="mine:player")),
@@ -62,18 +58,14 @@ def test_a_record_names_the_file_that_is_evaluated_its_hash_and_its_precision(mo
         ("uct:0", "uct:N needs"),
         ("teacher:many", "teacher:N needs"),
         *(
-            (f"{name}:{wrong}", f"{name}:N needs a whole number of simulations from 1 to 10,000,000")
-            for name in ("uct", "teacher")
-            for wrong in ("10000001", "9" * 5000, "\u0661\u0662", "\u00b2", "1e3", "-1", " 1")
+            (f"uct:{wrong}", "uct:N needs a whole number of simulations from 1 to 10,000,000")
+            for wrong in ("10000001", "9" * 5000, "\u0661\u0662", "1e3")
         ),
         ("mcts-solver:250001", "mcts-solver:N needs a whole number of simulations from 1 to 250,000"),
         *((f"openspiel:{bot}", r"openspiel:mcts\(N\) needs") for bot in ("mcts", "mcts(0)", "100", "uct(5)")),
-        ("pillar@puct:" + "9" * 5000, "puct:N needs a whole number of simulations from 1 to 16,384"),
         ("nobody", "unknown and no such path; networks by name are .*reference/cnn"),
-        ("randm", "unknown and no such path"),
         ("x" * 5000, "unknown and no such path"),
         (".@puct", "puct:N needs a whole number of simulations from 1 to 16,384"),
-        (".@puct:0", "puct:N needs a whole number"),
         (".@gumbel:20000", "gumbel:N needs a whole number"),
         (".@mcts:100", "unknown mode 'mcts:100'; modes are policy, sample, puct:N, gumbel:N"),
     ],

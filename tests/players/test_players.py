@@ -1,8 +1,5 @@
-"""The players. Properties:
-
-- each plays as its name says, in every mode; a move depends on its seed, not on the batch or the number of processes;
-- a player whose answer cannot be used is named, also where a level asks it;
-- a user's function or class plays under its module:object, and its source is part of its identity.
+"""The players: each plays as its name says, a move depends on its seed alone, and one whose answer cannot be used, or
+whose source has changed, is named.
 """
 
 import sys
@@ -156,13 +153,6 @@ class Uniform:
 
 def fails(boards, seeds):
     return [][1]
-
-def without_seeds(boards):
-    return [3] * len(boards)
-
-class Unprepared:
-    def __init__(self):
-        raise SystemExit("no licence")
 """
 
 
@@ -186,16 +176,8 @@ def test_a_players_own_function_or_class_plays_under_its_spec(mine):
     assert first.value.tolist() == [0]
     with pytest.raises(OutputError, match=r"a probability that is NaN, outside .* of a full column on 1 of 2"):
         checked_choices(make("mine:Uniform"), *asked)
-    for name, problem in {
-        "mine:fails": f"IndexError: list index out of range ({mine}/mine.py:15)",
-        "mine:without_seeds": "TypeError: without_seeds() takes 1 positional argument but 2 were given",
-        "mine:Unprepared": f"SystemExit: no licence ({mine}/mine.py:22)",
-    }.items():
-        with pytest.raises(UserError) as caught:
-            make(name)
-        assert str(caught.value) == f"{name}: {problem}"
-    with pytest.raises(UserError, match="mine has no nobody"):  # and other mistakes: `test_plugins`
-        make("mine:nobody")
+    with pytest.raises(UserError, match=r"^mine:fails: IndexError: list index out of range \(.*mine.py:15\)$"):
+        make("mine:fails")  # other mistakes: `test_plugins`
 
 
 def test_another_source_is_another_identity(mine):

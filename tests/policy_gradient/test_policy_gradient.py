@@ -1,10 +1,4 @@
-"""The policy gradient of REINFORCE. Properties:
-
-- the loss and its gradient are the closed forms of the documented formula, with a constant baseline and the value;
-- a step makes a move that won likelier and one that lost unlikelier; equal returns with their mean as baseline, and no
-  entropy bonus, change nothing; the bonus alone flattens the policy; full columns take no part;
-- a step leaves batch norms' statistics alone; it is of the policy that draws the moves.
-"""
+"""The policy gradient of REINFORCE: the closed forms of the documented formula, and what a step does to the policy."""
 
 import keras
 import numpy as np

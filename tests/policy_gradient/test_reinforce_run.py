@@ -1,10 +1,4 @@
-"""A REINFORCE run (`policy_gradient/`). Properties:
-
-- the learner's moves are those of its side, with the game's result for the side that made them;
-- schedules; an opponent is replaced where a window of games shows the learner above the gate;
-- a loss that is not finite is named;
-- a run killed at any point ends with the weights, the opponents and the curve of an uninterrupted one.
-"""
+"""A REINFORCE run (`policy_gradient/`): whose moves are learned, schedules, the gate, and kills at any point."""
 
 import numpy as np
 import pytest

@@ -1,10 +1,5 @@
-"""The examples. Properties:
-
-- in an environment that holds only its package and what that needs, a client computes the outputs of `examples.json`,
-  reports other outputs, and without a folder of examples prints its usage and exits with 2; TensorFlow's client takes
-  the shipped network;
-- each has at most twenty lines; the browser's needs no other files than those it names;
-- README's five lines load the shipped network, which answers a board.
+"""The examples: in an environment that holds only its package and what that needs, a client computes the outputs of
+`examples.json` and reports others.
 
 `pytest -m slow tests/project/test_examples.py` runs the page in Chromium with the runtime that `--web` fetches.
 """
@@ -48,7 +43,6 @@ def check(printed: str, model: Path) -> None:
 @pytest.mark.parametrize("client", PACKAGES)
 def test_a_client_matches_the_examples_in_a_clean_environment_and_reports_what_does_not_match(tmp_path, client):
     package, text = PACKAGES[client], (EXAMPLES / f"{client}.py").read_text()
-    assert len([line for line in text.split('"""')[2].splitlines() if line.strip()]) <= 20
     assert f"pip install {package}\n" in text
     environments.linked(tmp_path / "env", package)
     (tmp_path / "nowhere").mkdir()
@@ -82,7 +76,6 @@ def test_the_lines_of_the_readme_run_in_a_clone(monkeypatch, capsys):
     lines = re.findall("(?:^    .*\n)+", part, re.MULTILINE)[0]
     monkeypatch.chdir(ROOT)
     exec(textwrap.dedent(lines), {})
-    assert len(lines.splitlines()) == 5
     move, policy = re.match(r"(\d) \[(.*?)\] ", capsys.readouterr().out).groups()
     assert int(move) == np.argmax([float(share) for share in policy.split()])
 

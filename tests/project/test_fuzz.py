@@ -1,12 +1,5 @@
 """Random input, much of it nearly valid: each reader of foreign bytes or text reads it correctly or refuses it.
 
-- a shard with changed, cut, doubled or swapped bytes: the old rows, or a DataError that names the file
-- inspecting rows with random numbers lists violations and raises nothing
-- a record of random JSON: a record, or DataError, and nothing is written
-- a move string: the position of its moves, one by one, or ValueError; a drawn board: a position that prints back, or
-  ValueError
-- a table of any rows is read back unchanged, with its hash
-
 `pytest -m slow tests/project/test_fuzz.py -s` runs for 5 minutes (DISTILL_FUZZ_SECONDS), with other seeds each hour
 (DISTILL_FUZZ_SEED).
 """
@@ -84,12 +77,12 @@ def test_a_damaged_shard_is_read_correctly_or_refused_by_name(tmp_path):
 def test_many_damaged_shards_are_read_correctly_or_refused_by_name(tmp_path):
     seed = int(os.environ.get("DISTILL_FUZZ_SEED", time.time() // 3600))
     until = time.monotonic() + float(os.environ.get("DISTILL_FUZZ_SECONDS", 300))
-    dice, found = random.Random(seed), Counter[str]()
+    dice, outcomes = random.Random(seed), Counter[str]()
     while time.monotonic() < until:
-        found["read" if read_or_refuse(damaged(dice), tmp_path) else "refused"] += 1
-    print(f"\nDISTILL_FUZZ_SEED={seed}: {found.total():,} damaged shards: {dict(found)}")
-    assert found["read"]
-    assert found["refused"]
+        outcomes["read" if read_or_refuse(damaged(dice), tmp_path) else "refused"] += 1
+    print(f"\nDISTILL_FUZZ_SEED={seed}: {outcomes.total():,} damaged shards: {dict(outcomes)}")
+    assert outcomes["read"]
+    assert outcomes["refused"]
 
 
 NUMBERS = st.one_of(st.integers(-3, 12), st.sampled_from([-(2**7), 2**7 - 1]))
@@ -115,10 +108,10 @@ ROWS = st.fixed_dictionaries(
 def test_rows_of_random_numbers_are_read_back_unchanged_and_never_accepted(rows):
     table = pa.Table.from_pylist(rows, schema=schema.ROW)
     content = schema.table_bytes(table, METADATA)
-    found, metadata = schema.read_table("shard-00000.parquet", content=content)
-    assert schema.content_hash(found) == schema.content_hash(table)
+    read, metadata = schema.read_table("shard-00000.parquet", content=content)
+    assert schema.content_hash(read) == schema.content_hash(table)
     assert metadata == METADATA
-    assert schema.table_bytes(found, metadata) == content
+    assert schema.table_bytes(read, metadata) == content
     assert list(inspection.faults(reader.columns_of("shard", table, METADATA), {}, SHARD)) or not rows
 
 

@@ -15,9 +15,9 @@ RUNS = sorted(file.parent for file in ROOT.glob("models/reference/*/_run.json"))
 
 def those_with(setting: str) -> list[Path]:
     """The runs with a setting that only one command has."""
-    found = [run for run in RUNS if setting in run_folder.read(run).settings]
-    assert found
-    return found
+    runs = [run for run in RUNS if setting in run_folder.read(run).settings]
+    assert runs
+    return runs
 
 
 @pytest.mark.parametrize("run", those_with("validation_fraction"), ids=lambda run: run.name)

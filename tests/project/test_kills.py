@@ -124,27 +124,27 @@ def survive(trial: Trial, folder: Path, count: int) -> tuple[Path, list[Path]]:
     # The first run compiles: measured with it, later runs would end before their strike.
     subprocess.run([sys.executable, *trial.command(folder / "compiling")], check=True, capture_output=True)
     first, end = uninterrupted(trial.command(whole), whole, trial.result)
-    dice, struck, signals, found = random.Random(count), 0, Counter[str](), Counter[str]()
+    dice, struck, signals, hits = random.Random(count), 0, Counter[str](), Counter[str]()
     runs, kept = [folder / "0"], dict[str, tuple[int, str]]()
-    while struck < count or (count >= 20 and not trial.stages <= set(found)):
-        assert struck < 3 * count, f"not all stages were hit: {dict(found)}"
+    while struck < count or (count >= 20 and not trial.stages <= set(hits)):
+        assert struck < 3 * count, f"not all stages were hit: {dict(hits)}"
         number = dice.choice(SIGNALS)
         early = dice.random() < EARLY
         moment = dice.uniform(0, first) if early else dice.uniform(first, end)
         code = strike(trial.command(runs[-1]), moment, number)
-        there = shards(runs[-1])
-        assert kept.items() <= there.items(), "a finished shard is missing, changed, or was written again"
+        finished = shards(runs[-1])
+        assert kept.items() <= finished.items(), "a finished shard is missing, changed, or was written again"
         if code == 0:
             runs.append(folder / f"{len(runs)}")
             kept = {}
             continue
-        struck, kept = struck + 1, there
+        struck, kept = struck + 1, finished
         signals[number.name] += 1
-        found[hit := "starting" if early else trial.stage(runs[-1])] += 1
+        hits[hit := "starting" if early else trial.stage(runs[-1])] += 1
         print(f"{struck}: {number.name}, {hit}", flush=True)
     subprocess.run([sys.executable, *trial.command(runs[-1])], check=True, capture_output=True)
     assert kept.items() <= shards(runs[-1]).items()
-    print(f"\n{struck} strikes {dict(signals)} on {len(runs)} runs of {end:.1f} s: {dict(found)}")
+    print(f"\n{struck} strikes {dict(signals)} on {len(runs)} runs of {end:.1f} s: {dict(hits)}")
     return whole, runs
 
 
@@ -161,10 +161,10 @@ def hidden(folder: Path) -> list[str]:
 
 
 def generated(folder: Path) -> str:
-    made = len(shards(folder))
+    count = len(shards(folder))
     if run_folder.result_of(folder):
         return "finished"
-    return "no shard" if not made else "all shards" if made == 20 else "some shards"
+    return "no shard" if not count else "all shards" if count == 20 else "some shards"
 
 
 @pytest.mark.slow

@@ -1,8 +1,5 @@
-"""The documentation site (mkdocs.yml, docs/hooks.py) and the snippets of docs/data.md. Properties:
-
-- it builds with warnings as errors, has every command, setting and public name, and loads nothing from another host;
-- the player of docs/benchmark.md is graded with the packages of its install line alone;
-- every snippet of docs/data.md runs; the one with PyTorch: `pytest -m slow tests/project/test_site.py`.
+"""The documentation site (mkdocs.yml, docs/hooks.py), built with warnings as errors, and the code of docs/data.md and
+docs/benchmark.md. The snippet with PyTorch: `pytest -m slow tests/project/test_site.py`.
 """
 
 import importlib

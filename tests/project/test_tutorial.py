@@ -1,8 +1,4 @@
-"""The tutorial, and the cells of a real kernel, as in Colab. Properties:
-
-- commands and the Python API run in cells outside the checkout; a user's mistake is one line there;
-- the tutorial's links, commands and names exist, and every cell ran in order; slow: it runs from top to bottom, twice.
-"""
+"""The tutorial, and the cells of a real kernel, as in Colab. Slow: the tutorial runs from top to bottom, twice."""
 
 import dataclasses
 import importlib
@@ -115,6 +111,6 @@ def test_it_runs_from_top_to_bottom_and_again(stored, tmp_path, monkeypatch):
         NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": str(tmp_path / "docs")}}).execute()
         assert [shown(cell) for cell in code(notebook)] == [shown(cell) for cell in code(stored)]
         assert printed_before_games(notebook) == printed_before_games(stored)
-    made = {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} - before
+    written = {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} - before
     ours = {tmp_path / "data" / "tutorial", tmp_path / "models" / "tutorial"}
-    assert {path for path in made if not ours & {path, *path.parents}} == set()
+    assert {path for path in written if not ours & {path, *path.parents}} == set()

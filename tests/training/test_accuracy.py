@@ -1,10 +1,4 @@
-"""Accuracy against the teacher. Properties:
-
-- a column and its mirror image are one answer on a symmetric board, and on no other;
-- raw rows are counted, each board is asked for once, and boards that training had, mirrored or not, are known
-- log loss, confusion, kappa and calibration are those of a calculation by their definitions
-- the first 19 rows of a game are counted from its first, in one run and in several whose games have the same numbers.
-"""
+"""Accuracy against the teacher, by definition: raw rows, each board asked for once, the first 19 rows of every game."""
 
 import dataclasses
 import itertools

@@ -1,14 +1,10 @@
-"""The network of a loop as it learns (`training/continual.py`). Properties:
-
-- training that a clock ends gives the weights of training for as many steps;
-- its loss falls, and a resumed one goes on to the same weights, with every optimizer;
-- a missing checkpoint is named.
-"""
+"""The network of a loop as it learns (`training/continual.py`) has the same weights resumed or ended by a clock."""
 
 import sys
 
 import numpy as np
 import pytest
+from network_helpers import same
 from selfplay_helpers import tiny
 
 from distill.common import UserError
@@ -36,8 +32,7 @@ def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_
         second, again = (continual.learn(model, table, 0.01, seed=2) for model in (learner, resumed))
         assert second | {"step_seconds": 0} == pytest.approx(again | {"step_seconds": 0})
         assert len(table) == 40 or second["training_loss"] < first["training_loss"]
-    for array, expected in zip(resumed.core.get_weights(), learner.core.get_weights(), strict=True):
-        np.testing.assert_array_equal(array, expected)
+    assert same(resumed.core.get_weights(), learner.core.get_weights())
 
 
 def test_training_that_a_clock_ends_is_training_of_as_many_steps(three_runs, small_networks):
@@ -50,5 +45,4 @@ def test_training_that_a_clock_ends_is_training_of_as_many_steps(three_runs, sma
     by_count = continual.learn(counted, examples, 0.02, 1, 3)
     assert by_clock["steps"] == 3
     assert by_clock | {"step_seconds": 0} == by_count | {"step_seconds": 0}
-    for ours, theirs in zip(clocked.core.get_weights(), counted.core.get_weights(), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    assert same(clocked.core.get_weights(), counted.core.get_weights())

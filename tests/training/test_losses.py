@@ -1,8 +1,6 @@
-"""Targets (`training/streams.py`) and losses (`training/losses.py`). Properties:
+"""Targets (`training/streams.py`) and losses (`training/losses.py`) have the documented formulas.
 
-- targets are visit shares or the vote, value targets the stated blend; weights follow the counts, with the mean 1;
-- the loss has the documented formula, and evaluation gives the loss of a training step;
-- any function of targets and outputs can be the loss; one of a wrong shape, or that fails, is one line.
+Any function of targets and outputs can be the loss; one of a wrong shape, or that fails, is one line.
 """
 
 import numpy as np

@@ -1,9 +1,7 @@
-"""Training steps that JAX computes many a call on an accelerator (`training/on_device.py`), here on a CPU. Properties:
+"""Training steps that JAX computes many a call on an accelerator (`training/on_device.py`), here on a CPU.
 
-- the device unpacks, mirrors and labels the boards of a batch as the host does;
-- many steps a call end with the losses and weights of one step a call; with JAX a search evaluates as Keras does;
-- `python -m distill.train` trains with JAX, and resumes;
-- `pipelines/gpu_check.py` runs without TensorFlow, and finds the losses of the CPU.
+Batches, losses and weights are those of one step a call on the host. `train` runs with JAX, and the check of an
+accelerator without TensorFlow.
 """
 
 import importlib.util
@@ -98,13 +96,10 @@ print("fine")
 """
 
 
-def in_process(*words: object, **variables: str) -> str:
+def in_process(*words: object) -> str:
     """What a Python process prints, with JAX as Keras' backend."""
-    environment = (
-        os.environ
-        | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-        | variables
-    )
+    environment = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{ROOT / 'tests'}"
     run = subprocess.run([sys.executable, *map(str, words)], env=environment, capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 0, run.stderr
     return run.stdout
@@ -126,20 +121,6 @@ def test_train_runs_with_jax_and_a_finished_run_says_so(tmp_path):
     assert "finished before" in in_process(*flags)
 
 
-WITHOUT = """
-import runpy, sys
-
-class Missing:
-    def find_spec(self, name, *_):
-        if name.split(".")[0] in {"tensorflow", "duckdb"}:
-            raise ImportError(f"{name} is not there")
-
-sys.meta_path.insert(0, Missing())
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-
 @with_jax
 def test_the_check_of_an_accelerator_needs_little_and_finds_the_losses_of_the_cpu(tmp_path):
     table = random_examples(300)
@@ -147,8 +128,9 @@ def test_the_check_of_an_accelerator_needs_little_and_finds_the_losses_of_the_cp
     packed.write_labels(cells, table.visits, table.value, tmp_path / "boards", outcome=table.outcome)
     flags = ["--only", "speed", "--archs", "mk4", "--batch-size", 16, "--measure", 0]
     flags += ["--boards", tmp_path / "boards", "--out", tmp_path]
-    (tmp_path / "without.py").write_text(WITHOUT)
-    lines = in_process(tmp_path / "without.py", ROOT / "pipelines" / "gpu_check.py", *flags).splitlines()
+    program = "import runpy, sys; sys.modules |= {'tensorflow': None, 'duckdb': None}; sys.argv = sys.argv[1:]; "
+    program += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    lines = in_process("-c", program, ROOT / "pipelines" / "gpu_check.py", *flags).splitlines()
     report = json.loads(lines[-1])
     assert report["platform"] == "cpu"
     assert report["differ"] == []

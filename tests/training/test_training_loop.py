@@ -1,12 +1,9 @@
 """The training of one network (`training/loop.py`). Properties:
 
-- a rule that can be seen on the board is learned;
-- same seed, same weights to the last bit; another seed, other weights;
-- a run killed at any point resumes from its last evaluation to the weights of an uninterrupted one; a damaged
-  checkpoint is named, half a file is never used; evaluations change no weight;
-- the EMA of the weights is saved, or an interpolation with the initial weights, also by a resumed run;
-- the cosine ends at zero; a plateau halves the rate and stops;
-- a loss that is NaN or infinite ends the run with one line, before the next step.
+- a rule that can be seen on the board is learned; same seed, same weights to the last bit;
+- a run killed at any point resumes from its last evaluation to the weights of an uninterrupted one; evaluations change
+  no weight; the EMA of the weights or an interpolation with the initial ones is saved, also by a resumed run;
+- a damaged checkpoint is named, half a file is never used; a loss that is no number ends the run before the next step.
 """
 
 import dataclasses

@@ -1,9 +1,5 @@
-"""The tab "Analysis" in headless Chromium against `python -m distill.serve`. Properties:
-
-- marks are those of a plain computation, in the list of moves and on the graph; estimates follow their definition; a
-  mistake leads to the position before it, with a better line, and can be retried;
-- keys, buttons and the graph step through a game; links and "Play this position" leave the person's game as it was;
-- one request analyses a game, and "Stop" ends it; without the solver a search estimates, or a line says why not.
+"""The tab "Analysis" in headless Chromium against `python -m distill.serve`: marks are those of a plain computation, a
+mistake leads to a better line and can be retried, and links leave the person's game as it was.
 """
 
 import re
@@ -116,32 +112,6 @@ def test_a_blunder_is_found_and_what_was_better_is_shown(page, solver):
     assert page.evaluate("location.hash.slice(1)") == game
 
 
-def test_keys_and_buttons_step_through_the_game_and_its_graph(page):
-    reviewed(page, "4455")
-    page.get_by_role("tab", name="Puzzles").click()
-    page.get_by_role("tab", name="Play").click()
-    page.evaluate("location.hash = '4455'")
-    pages.wait_for_stones(page, 4)
-    for key, after in (("ArrowLeft", 3), ("Home", 0), ("ArrowRight", 1), ("End", 4), ("u", 3), (",", 2), (".", 3)):
-        page.keyboard.press(key)
-        assert stones(page) == after, key
-    page.locator("#board .columns button").nth(4).click()
-    page.keyboard.press("ArrowLeft")
-    assert stones(page) == 3
-    for button, after in (("To the start", 0), ("One move forward", 1), ("To the end", 4), ("One move back", 3)):
-        page.get_by_role("button", name=button, exact=True).click()
-        assert stones(page) == after, button
-    graph = page.get_by_role("slider", name="Evaluation after each move")
-    graph.focus()
-    for key, after in (("End", 4), ("Home", 0), ("PageDown", 2), ("Home", 0)):
-        page.keyboard.press(key)
-        assert stones(page) == after
-    assert graph.get_attribute("aria-valuetext") == "After 0 moves: Red wins in 21 moves; next red plays 4, only move"
-    assert page.inner_text("#analysis-detail") == "Move 1: Red plays column 4. The only winning move."
-    page.keyboard.press("End")
-    assert page.inner_text("#analysis-detail") == "Select a move above."
-
-
 def test_a_link_opens_in_the_analysis_without_a_reply_and_the_own_game_stays(browser, server):
     with pages.open_page(browser, server) as page:
         asked = []
@@ -159,21 +129,6 @@ def test_a_link_opens_in_the_analysis_without_a_reply_and_the_own_game_stays(bro
         page.get_by_role("button", name="Play this position").click()
         assert page.get_attribute("#tab-play", "aria-selected") == "true"
         assert pages.moves_of(page).startswith("4441")
-
-
-def test_a_game_is_analysed_in_one_request_which_can_be_stopped(page):
-    asked = []
-    page.on("request", lambda request: asked.append(request.url.rsplit("/", 1)[1]))
-    reviewed(page, "44556")
-    assert asked.count("game") == 1
-    page.route("**/api/v1/game", lambda route: None)  # never answered
-    page.evaluate("location.hash = '4466'")
-    pages.wait_for_stones(page, 4)
-    page.get_by_role("button", name="Analyse game").click()
-    assert page.inner_text("#analysis-note") == "Analysing…"
-    page.get_by_role("button", name="Stop").click()
-    assert page.is_hidden("#analysis-progress")
-    assert page.get_by_role("button", name="Analyse game").is_enabled()
 
 
 def test_the_mistakes_of_a_review_can_be_retried_one_after_another(page, solver):

@@ -1,9 +1,5 @@
-"""The JSON API. Properties:
-
-- a position given as moves and as a board gets the same answer, alone and as part of a game;
-- a network answers what its SavedModel says, a search its shares of visits, the solver exact scores;
-- what is no such request is refused in one line with status 4xx, foreign hosts and forms of other sites included;
-- fuzzed requests over the schema: no 5xx, and every reply is as the schema says.
+"""The JSON API: its answers are those of the players, what is no request is refused in one line with status 4xx, and
+fuzzed requests over the schema get no 5xx and no reply that the schema does not describe.
 """
 
 import importlib.util
@@ -98,10 +94,7 @@ EMPTY_ROWS = [[0] * 7 for _ in range(5)]
         ({"board": [*EMPTY_ROWS, [1, 1, 0, -1, 0, 0, 0]]}, "the stone counts do not fit alternating moves"),
         ({"board": [*EMPTY_ROWS[1:], [-1, -1, -1, 0, 0, 0, 0], [1, 1, 1, 1, -1, 0, 0]]}, "already has four in a line"),
         ({"board": [*EMPTY_ROWS[1:], [1, 1, 1, 0, 0, 0, 0], [-1] * 4 + [0] * 3]}, "the game is over: four in a line"),
-        ({"moves": "1111111"}, "move 7 falls into column 1, which is full"),
-        ({"moves": "41424344"}, "move 8 comes after the end of the game"),
         ({"moves": "4142434"}, "the game is over: four in a line"),
-        ({"moves": "8"}, "moves: "),
         ({"moves": "1" * 43}, "moves: "),
         ({"moves": DRAWN}, "the board is full"),
         ({}, "not both"),
@@ -116,16 +109,12 @@ def test_what_is_no_open_game_is_refused(client, given, line):
     ("player", "status", "line"),
     [
         ("nobody", 404, "'nobody' is unknown"),
-        ("random:5", 404, "unknown"),
         ("../small", 404, "unknown"),
         ("unfinished", 404, "unknown"),
         ("uct:1001", 422, "simulations from 1 to 1,000"),
         ("uct:٣", 422, "whole number"),
-        ("uct", 422, "whole number"),
-        ("teacher:100", 404, "unknown"),
         ("small@puct:1001", 422, "simulations from 1 to 1,000"),
         ("small@value", 422, "modes are policy, sample, puct:N, gumbel:N"),
-        ("nobody@puct:5", 404, "unknown"),
         ("x" * 81, 422, "player: "),
     ],
 )
@@ -191,6 +180,7 @@ def test_the_page_and_the_description_of_the_api_load_nothing_from_elsewhere(cli
         reply = client.get(path)
         assert reply.status_code == 200
         assert reply.headers["content-security-policy"].startswith("default-src 'self'")
+        assert "frame-ancestors 'none'" in reply.headers["content-security-policy"], "no other site shows it in a frame"
         assert "//" not in reply.text.replace(URL, "")
     forged = client.get("/", headers={"Host": '"><b>@127.0.0.1'}).text
     assert "preview.png" in forged

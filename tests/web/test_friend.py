@@ -1,8 +1,5 @@
-"""A game with a friend by link, in headless Chromium. Properties:
-
-- in a room both pages are updated at once, in any tab and after a reload; a rematch swaps the sides;
-- without rooms the link has the moves, and whoever opens it is to move; a move can be taken back until then;
-- New game leaves the friend's game, which can be brought back; the usual opponent returns.
+"""A game with a friend by link, in headless Chromium: in a room both pages are updated at once; without rooms the link
+has the moves, and whoever opens it is to move.
 """
 
 import pytest

@@ -27,11 +27,11 @@ def test_the_searchs_and_the_solvers_opinions_are_shown(page, server):
     page.click("#tab-analysis")
     assert page.is_checked("#solver-on")
     page.locator("#search-on").check()
-    page.select_option("#search-who", "uct:1000")
+    page.select_option("#search-who", search := "reference/pillar@puct:200")
     scores = pages.asked(page, server, "solver", "41424")["scores"]
     assert pages.cells_of(page, "solver") == [f"+{s}" if s > 0 else f"−{-s}" if s else "0" for s in scores]
-    visits = [0 if text == "<1" else int(text) for text in pages.cells_of(page, "search")]
-    assert 95 <= sum(visits) <= 105
+    visits = [round(100 * share) for share in pages.asked(page, server, search, "41424")["policy"]]
+    assert [0 if text == "<1" else int(text) for text in pages.cells_of(page, "search")] == visits
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("o")
     assert not page.locator("#solver-strip").is_visible()

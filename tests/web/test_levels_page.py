@@ -1,7 +1,5 @@
-"""Named levels on the page and in the API. Properties:
-
-- a first visit offers the levels with their Elo, and a friend; a switch shows everybody else and is remembered;
-- the API answers with the probabilities of `levels.probabilities`, and so does the rule in JavaScript.
+"""Named levels on the page and in the API: a first visit offers them with their Elo, and the API and the rule in
+JavaScript have the probabilities of `levels.probabilities`.
 """
 
 import csv

@@ -1,8 +1,5 @@
-"""Games pasted into the page's field, in headless Chromium. Properties:
-
-- games are read in every usual notation, and boards as Kaggle's cells;
-- of other texts the first thing that cannot be read is named;
-- nothing changes before Enter or "Load".
+"""Games pasted into the page's field, in headless Chromium: every usual notation is read, of other texts the first
+thing that cannot be read is named, and nothing changes before Enter or "Load".
 """
 
 import pytest
@@ -25,23 +22,18 @@ KNOWN = {
     "4453": {"moves": "4453"},
     " 4 4\n5 3 ": {"moves": "4453"},
     "[4, 4, 5, 3]": {"moves": "4453"},
-    "4-4-5-3": {"moves": "4453"},
     "1.4.4.5": {"moves": "1445"},
     "1. 4 4 2. 5 3": {"moves": "4453"},
     "1.44 2.53 3.": {"moves": "4453"},
     "1. 4 2. 4 3. 5 4. 3": {"moves": "4453"},
-    "1) 4 4 2) 5 3": {"moves": "4453"},
     "1. 4 1... 4 2. 5 2... 3": {"moves": "4453"},
-    "Moves: 4! 4 5?? 3": {"moves": "4453"},
     "Game: 1. 4!! 4!? 2. 5?! 3?": {"moves": "4453"},
-    "(4 4 5 3)": {"moves": "4453"},
     "{first} 4 4 {5 is bad} 5 3": {"moves": "4453"},
     "ddec": {"moves": "4453"},
     "Moves: 1) D D! 2) E C": {"moves": "4453"},
     "https://example.org/game/#4453": {"moves": "4453"},
     "http://127.0.0.1:8000/#puzzle/k3x9q": {"puzzle": "k3x9q"},
     "3340": {"zeroBased": "4451"},
-    "[3, 3, 4, 0]": {"zeroBased": "4451"},
     "0" * 42: {"moves": ""},
     EMPTY_ROWS + "0001000": {"moves": "4"},
     "{'remainingOverageTime': 60, 'step': 1, 'board': [" + ", ".join(EMPTY_ROWS + "0001000") + "], 'mark': 2}": {
@@ -50,15 +42,9 @@ KNOWN = {
 }
 UNREADABLE = {
     "4489": "Cannot read “8”: move 3 is not a column from 1 to 7.",
-    "44x": "Cannot read “x”: move 3 is not a column from 1 to 7.",
-    "ddh": "Cannot read “h”: move 3 is not a column from a to g.",
-    "d4": "Cannot read “4”: move 2 is not a column from a to g.",
     "hello": "Cannot read “h”: move 1 is not a column from a to g.",
     "1. 4 4 3. 5": "Cannot read “3.” as the number of move 3.",
-    "12. 4": "Cannot read “12.” as the number of move 1.",
-    "44.53": "Cannot read “44.” as the number of move 1.",
     "4 4 (5 3)": "Cannot read “3)” as the number of move 5.",
-    "4!!!": "Cannot read “!”: move 2 is not a column from 1 to 7.",
     "4 (4": "Cannot read “(”: move 2 is not a column from 1 to 7.",
     "4 " * 5001: "The text has 10,002 characters; a game has at most 42 moves.",
     "4444444": "Move 7 falls into column 4, which is full.",

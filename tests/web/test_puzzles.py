@@ -1,10 +1,6 @@
-"""The page's puzzles and opening explorer, in headless Chromium. Properties:
-
-- a puzzle is played to the end as the file says; a wrong column is refuted and can be tried again; only the first try
-  moves the streak, and the rating follows Glicko's formula, with half a point for a later try; both outlive a reload;
-- each puzzle has a link; no engine is asked;
-- each day has its puzzle, whose tries are counted and copied as squares;
-- the explorer lists moves, results and counts as the file says, for mirrored positions too.
+"""The page's puzzles and opening explorer, in headless Chromium: a puzzle is played to the end as the file says; only
+the first try moves the streak; the rating follows Glicko's formula, with half a point for a later try; the explorer
+lists what the file says, for mirrored positions too.
 """
 
 import datetime
@@ -58,16 +54,10 @@ class Walk:
         self.index = following[0][int(column) - 1] if following else 0
         return self.index > 0
 
-    def those(self, condition) -> list[str]:
-        """The columns whose scores fulfil a condition."""
-        return [str(c + 1) for c, score in enumerate(self.scores) if score is not None and condition(score)]
-
     def wrong(self) -> list[str]:
         """Columns that lose the win or the draw, where the opponent has an answer."""
-        return [column for column in self.those(lambda score: sign(score) < sign(self.score)) if self.reply(column)]
-
-    def slower(self) -> list[str]:
-        return self.those(lambda score: 0 < score < self.score)
+        legal = [(str(number), score) for number, score in enumerate(self.scores, 1) if score is not None]
+        return [column for column, score in legal if sign(score) < sign(self.score) and self.reply(column)]
 
 
 def find(condition) -> tuple[dict, int]:
@@ -156,9 +146,6 @@ def test_a_puzzle_is_played_to_the_end_with_the_opponents_answers(page):
     told = page.inner_text("#puzzle-text")
     assert "forces the win" in told
     assert " ".join(walk.moves[len(puzzle["moves"]) :]) in told
-    names = [name.capitalize() for place, name in enumerate(STORED["players"]) if place in puzzle["found"]]
-    text = page.inner_text("#puzzle-found")
-    assert all(name in text for name in names) or (len(names) == 4 and text == "All four computer levels found it.")
     assert streak(page) == ("1", "1")
     rating, deviation = rated(500, 200, puzzle["rating"], 1)
     assert page.inner_text("#puzzle-rating") == f"{round(rating)}{'?' * (deviation > 110)} +{round(rating) - 500}"
@@ -217,6 +204,7 @@ def test_the_puzzle_of_the_day_is_one_of_the_file_by_the_date_and_its_tries_are_
         page.wait_for_selector("#puzzle-next:visible")
         days = (datetime.date(2026, 11, 28) - datetime.date(1970, 1, 1)).days
         puzzle = PUZZLES[days * 257 % len(PUZZLES)]
+        assert math.gcd(257, len(PUZZLES)) == 1, "every puzzle has its day before one comes again"
         assert shown(page) == puzzle
         assert "Puzzle of 28 November" in page.inner_text("#puzzle-facts")
         walk, squares = Walk(puzzle), ""
@@ -245,10 +233,6 @@ def test_the_puzzle_of_the_day_is_one_of_the_file_by_the_date_and_its_tries_are_
         assert len(tries(page)) == len(squares), "the first result stays"
         page.keyboard.press("n")
         assert page.evaluate("location.hash").startswith("#puzzle/")
-
-
-def test_every_puzzle_has_its_day_before_one_comes_again():
-    assert len({day * 257 % len(PUZZLES) for day in range(len(PUZZLES))}) == len(PUZZLES)
 
 
 def test_a_link_opens_its_puzzle(browser, server):

@@ -1,8 +1,5 @@
-"""The rooms of the API, in which two people play. Properties:
-
-- a room takes the next legal move only, and the next game once one is over;
-- its stream has every change, and ends with the room;
-- rooms expire, and the one unused for longest gives its place to a new one where there are too many.
+"""The rooms of the API, in which two people play: a room takes the next legal move only, its stream has every change,
+and the number of rooms is bounded.
 """
 
 import asyncio

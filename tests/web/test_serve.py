@@ -1,11 +1,5 @@
-"""The command `serve`, with a real server. Properties:
-
-- SIGTERM stops it within seconds, whatever is open: half-sent requests, a room, queued and running searches, the
-  solver's process, of which no semaphores are left (`pages.listening`: Ctrl-C);
-- several people review at once, and none of them is refused;
-- a taken port, a folder without networks and missing packages are told in one line;
-- the examples of docs/http-api.md work, and a page of another host may use the API where that was said;
-- it prints where it listens, over IPv4 and IPv6, and answers under other names only where that was said.
+"""The command `serve`, with a real server: SIGTERM stops it within seconds, whatever is open (`pages.listening`:
+Ctrl-C); what cannot be served is one line; other names and origins are answered only where that was said.
 """
 
 import json

@@ -1,9 +1,5 @@
-"""What the network sees, and the tour of three positions. Properties:
-
-- the stones above the columns are the network's policy, the bar its value in words; a puzzle is not given away;
-- on every phone it opens in a game and closes again;
-- a search checks it in steps, stones and bar move, and the exact answer comes last; another position ends it;
-- `#idea` is a tour: right at a glance; wrong, and the search finds it; right against intuition.
+"""What the network sees, in headless Chromium: stones show its policy and a bar its value, a search checks it in steps
+to the exact answer, and `#idea` is a tour of three positions.
 """
 
 import json
@@ -33,7 +29,7 @@ def look(page) -> None:
     pages.wait_for(page, "document.getElementById('sight-line').textContent.startsWith('At a glance')")
 
 
-def test_stones_are_the_policy_and_the_bar_is_the_value_in_words(page, server):
+def test_stones_are_the_policy_and_the_bar_is_the_value_in_words_but_not_of_a_puzzle(page, server):
     page.evaluate(f"location.hash = '{POSITION}'")
     pages.wait_for_stones(page, 4)
     assert page.is_hidden("#sight")
@@ -47,6 +43,12 @@ def test_stones_are_the_policy_and_the_bar_is_the_value_in_words(page, server):
     assert page.inner_text("#sight-words") == words
     page.keyboard.press("w")
     assert page.is_hidden("#sight")
+    assert page.locator("#board.has-sight").count() == 0
+    page.keyboard.press("w")
+    look(page)
+    page.click("#tab-puzzles")
+    assert page.is_hidden("#sight")
+    assert page.is_hidden("#sight-button")
     assert page.locator("#board.has-sight").count() == 0
 
 
@@ -78,37 +80,20 @@ def test_a_search_checks_it_in_steps_until_the_exact_answer(page, server):
     assert page.is_hidden("#sight-steps"), "another position ends the check"
 
 
-@pytest.mark.parametrize("size", [(390, 844), (844, 390), (320, 568)], ids=str)
-def test_on_a_phone_it_opens_in_a_game_and_closes(browser, server, size):
-    with pages.open_page(browser, server, more=MORE, **pages.phone(*size)) as page:
-        page.click("#start-game")
-        page.get_by_role("button", name="What the network sees").click()
-        look(page)
-        page.get_by_role("button", name="Close").click()
-        assert page.is_hidden("#sight")
-        assert page.locator("#board.has-sight").count() == 0
-        assert page.evaluate("document.activeElement.id") == "sight-button"
-
-
-def test_a_puzzle_is_not_given_away(page):
-    page.click("#sight-button")
-    look(page)
-    page.click("#tab-puzzles")
-    assert page.is_hidden("#sight")
-    assert page.is_hidden("#sight-button")
-    assert page.locator("#board.has-sight").count() == 0
-
-
-@pytest.mark.parametrize("place", range(3))
-def test_a_position_of_the_tour_shows_what_it_promises(page, server, place):
-    kind, moves, scores = TOUR[place].values()
-    assert pages.asked(page, server, "solver", moves)["scores"] == scores
-    best = scores.index(max(score for score in scores if score is not None))
-    glance, short, long = (
-        pages.asked(page, server, f"{NETWORK}{mode}", moves)["move"] for mode in ("", "@puct:50", "@puct:800")
-    )
-    assert long == best
-    assert {"right": glance == best, "wrong": best not in (glance, short), "surprising": glance == best in (0, 6)}[kind]
+def test_the_positions_of_the_tour_show_what_they_promise(page, server):
+    """Their scores are the solver's: `test_page`."""
+    for kind, moves, scores in (position.values() for position in TOUR):
+        best = scores.index(max(score for score in scores if score is not None))
+        glance, short, long = (
+            pages.asked(page, server, f"{NETWORK}{mode}", moves)["move"] for mode in ("", "@puct:50", "@puct:800")
+        )
+        assert long == best, kind
+        promised = {
+            "right": glance == best,
+            "wrong": best not in (glance, short),
+            "surprising": glance == best in (0, 6),
+        }
+        assert promised[kind], kind
 
 
 def test_the_idea_is_a_tour_of_three_positions(page, server):
