@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import io
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -187,10 +188,31 @@ class Answers:
         known, logits = self.known.get(stones, (NOTHING, np.empty((0, COLUMNS), np.float32)))
         return logits if len(known) == len(keys) else logits[np.searchsorted(known, keys)]
 
-    def forget(self) -> None:
-        """Delete the files: the network has learned."""
-        for file in self.folder.glob("*.npz"):
-            file.unlink()
+    def hand_over(self, folder: Path, lead: float, unsure: Keys) -> None:
+        """Write a new folder with the answers in which the favourite is `lead` logits or more ahead of any other move.
+
+        Training for a round will hardly change these moves, but in the positions `unsure` (sorted).
+        """
+        partial = folder.with_name(f".{folder.name}")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        for stones, (keys, logits) in self.known.items():
+            second, first = np.partition(logits, COLUMNS - 2, axis=1)[:, -2:].T
+            stays = (first - second >= lead) & np.isin(keys, without(keys, unsure))  # also where one move is legal
+            np.savez(partial / f"{stones:02}-00000.npz", keys=keys[stays], logits=logits[stays])
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+
+    def changed(self, most: int) -> tuple[int, int]:
+        """The size of a random sample of the known positions, and in how many of them the favourite is another now."""
+        random, different, sizes = np.random.default_rng(0), 0, {n: len(keys) for n, (keys, _) in self.known.items()}
+        sample = random.permutation(sum(sizes.values()))[:most]
+        starts = np.cumsum([0, *sizes.values()])
+        for start, (keys, logits) in zip(starts, self.known.values(), strict=False):
+            rows = sample[(sample >= start) & (sample < start + len(keys))] - start
+            now = [part.argmax(1) for (part,) in in_batches(self.evaluate, keys[rows])]
+            different += int((np.concatenate([np.empty(0, int), *now]) != logits[rows].argmax(1)).sum())
+        return len(sample), different
 
     def _evaluated(self, stones: int, keys: Keys) -> NDArray[np.float32]:
         logits = np.concatenate([part for (part,) in in_batches(self.evaluate, keys)])

@@ -23,7 +23,7 @@ from distill.game import rules
 from distill.game.rules import COLUMNS
 from distill.networks import heads, saved
 from distill.networks.evaluator import NetworkEvaluator
-from experiments.large import positions, solve
+from experiments.large import learning, positions, solve
 from experiments.large.positions import DRAWN, LOST, NONE, START
 
 MOST_STONES = 6
@@ -42,8 +42,8 @@ def test_solve_with_keras_on_jax() -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "CPU_BATCH", 256)
     monkeypatch.setattr(positions, "PART", 300)
-    monkeypatch.setattr(solve, "NEAR", 512)
-    monkeypatch.setattr(solve, "NEAREST", 64)
+    monkeypatch.setattr(learning, "NEAR", 512)
+    monkeypatch.setattr(learning, "NEAREST", 64)
 
 
 def canonical(keys: Any) -> Any:
@@ -109,6 +109,19 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tm
     assert positions.size({stones: keys for stones, (keys, _) in answers.known.items()}) == kept
     games = positions.enumerate_games(answers, START, MOST_STONES)
 
+    unsure = games.keys[4][:5]
+    answers.hand_over(tmp_path / "trusted", lead=0.02, unsure=unsure)
+    trusted = positions.Answers(tmp_path / "trusted", lambda keys: (-evaluate(keys)[0],))
+    for stones, (keys, logits) in trusted.known.items():
+        ordered = np.sort(logits_of(evaluate, games.keys[stones]), axis=1)
+        stays = (ordered[:, -1] - ordered[:, -2] >= 0.02) & ~np.isin(games.keys[stones], unsure)
+        np.testing.assert_array_equal(keys, games.keys[stones][stays])
+        np.testing.assert_array_equal(logits, answers(stones, games.keys[stones])[np.isin(games.keys[stones], keys)])
+    number = positions.size({stones: keys for stones, (keys, _) in trusted.known.items()})
+    assert 0 < number < positions.size(games.keys)
+    assert trusted.changed(10**6) == (number, number)
+    assert answers.changed(50) == (50, 0)
+
     def moves(current: Any, mask: Any) -> Any:
         return logits_of(evaluate, current + mask).argmax(1).astype(np.int8)
 
@@ -130,12 +143,12 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tm
                 assert wins == bool(proven[key] >> column & 1)
 
     excluded = games.keys[4][:3]
-    pool = solve.Pool(games.keys, proof, answers, excluded)
+    pool = learning.Pool(games.keys, proof, answers, excluded)
     assert (pool.moves > 0).all()
     assert not np.isin(excluded, pool.keys).any()
-    margins = solve.margins(logits_of(evaluate, pool.keys), pool.moves)
+    margins = learning.margins(logits_of(evaluate, pool.keys), pool.moves)
     assert pool.wrong == (margins <= 0).sum()
-    assert margins[pool.nearest].max() <= np.sort(margins)[min(len(margins), solve.NEAREST) - 1] + 1e-5
+    assert margins[pool.nearest].max() <= np.sort(margins)[min(len(margins), learning.NEAREST) - 1] + 1e-5
 
 
 def logits_of(evaluate: Any, keys: Any) -> Any:
@@ -150,7 +163,8 @@ def test_a_small_network_learns_to_lose_no_game_and_a_killed_run_resumes(
     words = [
         "--network", str(network), "--random-boards", "500", "--most-boards", "1000", "--batch-size", "64",
         "--most-stones", str(MOST_STONES), "--steps", "200", "--cycle", "100", "--rounds", "20", "--lr", "0.01",
-        "--ema", "0.9", "--eval-boards", "20", "--precision", "float32", "--out", str(out),
+        "--ema", "0.9", "--eval-boards", "20", "--precision", "float32", "--trust", "0.1",
+        "--out", str(out),
     ]  # fmt: skip
 
     # Graded boards are never learned, and some of this small tree are graded.
@@ -170,9 +184,10 @@ def test_a_small_network_learns_to_lose_no_game_and_a_killed_run_resumes(
     assert [row["what"] for row in rounds].count("ready") == 2
     first = next(row for row in rounds if row["what"] == "learned")
     assert (first["round"], first["steps"]) == (1, 200), "the second cycle is next"
-    enumerated = [row for row in rounds if row["what"] == "enumerated"]
+    enumerated = [row for row in rounds if row["what"].startswith("enumerated")]
     counts = [row["losing_replies"] for row in enumerated]
     assert counts[0] == counts[1] > 0 == counts[-1]
+    assert enumerated[-1]["what"] == "enumerated completely, in float32"
     answers = positions.Answers(tmp_path / "last", evaluate_with(out / "best.keras"))
     games = positions.enumerate_games(answers, START, MOST_STONES)
     assert (positions.size(games.keys), games.losing) == (enumerated[-1]["positions"], 0)
