@@ -14,7 +14,7 @@ from distill.common import boundary
 
 COMMANDS = (
     "generate", "inspect", "prepare", "train", "evaluate",
-    "arena", "walk", "export", "serve", "play", "selfplay", "reinforce",
+    "arena", "walk", "export", "serve", "play", "selfplay",
 )  # fmt: skip
 """In the order in which a newcomer meets them."""
 

@@ -16,6 +16,7 @@ if __name__ == "__main__":
     start("generate")
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -86,20 +87,14 @@ def run(config: GenerateConfig) -> str:
             return f"finished before: {plan.games:,} games, {folder.result['rows']:,} rows in {config.out}"
         if config.labeller is None:
             compiling.prepare("uct")
-        done, simulations, speed = list(plan.done), 0, ""
         processes = max(1, min(config.workers or cores(), len(plan.todo)))
         started = Cluster(config.cluster, shards.versions_here) if config.cluster else executors.started(processes)
-        with started as workers, Progress(plan.games, "games", sum(shard.games for shard in done)) as progress:
-            for shard, content in shards.make(workers, config, identity, plan.todo):
-                if not simulations:
-                    folder.begin()  # only now that workers and labeller work: --restart deletes the old run
-                folder.storage.write(shard.name, content)
-                done.append(shard)
-                simulations += shard.simulations
-                speed = f" ({simulations / (time.perf_counter() - began) / 1e6:.2f} M simulations/s)"
-                progress.advance(shard.games, speed[2:-1])
-        result = shards.finish(folder, done, plan.games)
-    return f"{result['games']:,} games, {result['rows']:,} rows in {config.out}{speed}"
+        with started as workers, Progress(plan.games, "games", sum(shard.games for shard in plan.done)) as progress:
+            calls, work = [([task],) for task in plan.todo], partial(shards.make_shards, config, identity)
+            entries = shards.make(workers, folder, work, calls, progress.advance)
+        result = shards.finish(folder, [*plan.done, *entries], plan.games)
+    speed = sum(shard.simulations for shard in entries) / (time.perf_counter() - began) / 1e6
+    return f"{result['games']:,} games, {result['rows']:,} rows in {config.out} ({speed:.2f} M simulations/s)"
 
 
 main = cli.Command("generate", GenerateConfig, run, PRESETS)

@@ -18,15 +18,13 @@ if __name__ == "__main__":
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import Field
-
 from distill.common import cli
-from distill.common.settings import CommandLine, NameOrPath, Settings
+from distill.common.settings import CommandLine
 from distill.common.tables import table
 from distill.datasets import packed, preparation
 
 
-class PrepareConfig(Settings):
+class PrepareConfig(preparation.TableSettings):
     """Turn finished games into tables to train on."""
 
     command_line: ClassVar[CommandLine] = CommandLine(
@@ -34,22 +32,12 @@ class PrepareConfig(Settings):
         examples=("--data data/games", "--data data/games data/more --packed data/boards"),
         page="docs/train.md",
     )
-    data: tuple[Path, ...] = Field(
-        (Path("data/games"),), min_length=1, description="folders of finished games, one per run"
-    )
-    out: Path = Field(Path("data/prepared"), description="parent folder of the tables, which go into <hash>/")
-    validation_fraction: float = Field(
-        0.15, ge=0, lt=1, description="share of the games held out for validation (0 to below 1)"
-    )
-    exclude: tuple[NameOrPath, ...] = Field(
-        ("benchmark",),
-        title="BOARDS",
-        description="boards left out: benchmark, reference, or Parquet files or folders with current and mask",
-    )
-    packed: Path | None = Field(
-        None, description="also write the boards of both tables, packed, to this folder, which --data can read"
-    )
-    restart: bool = Field(False, description="prepare again even where the result exists")
+    out: Path = Path("data/prepared")
+    """parent folder of the tables, which go into <hash>/"""
+    packed: Path | None = None
+    """also write the boards of both tables, packed, to this folder, which --data can read"""
+    restart: bool = False
+    """prepare again even where the result exists"""
 
 
 PRESETS: cli.Presets = {

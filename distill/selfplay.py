@@ -15,8 +15,8 @@ logged, never used to choose.
 With Keras on JAX and an accelerator, a run with `--minutes` plays and learns there (`alphazero/on_device.py`), with
 `machine.device_lanes` games in lock step.
 
-Out, in `models/selfplay/`: a record, `best.keras` (the champion), `history.csv`, `curves.png`, and `iterations/0001/`
-with `games/` (ordinary shards) and, written last, `metrics.json`. The same command resumes an interrupted run;
+Out, in `models/selfplay/`: a record, `best.keras` (the champion), `history.csv`, `curves.png`, `checkpoint.npz`, and
+`iterations/0001/games/` (ordinary shards). The same command resumes an interrupted run;
 `--replay models/selfplay/_run.json` repeats a finished run with `--minutes`, without the clock. `--games-only` writes a
 folder of games and trains nothing. `--cluster` plays on the workers of a Dask cluster (docs/scaling.md).
 """

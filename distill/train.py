@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 
 from distill import networks
 from distill.common import DataError, UserError, cli, plugins, say
-from distill.common.settings import CommandLine, NameOrPath, Preset, Presets, Settings, smoke
+from distill.common.settings import CommandLine, NameOrPath, Preset, Presets, smoke
 from distill.common.settings import build as build_config
 from distill.datasets import preparation, validation
 from distill.games import schema
@@ -63,7 +63,7 @@ PRESETS: Presets = {
 }
 
 
-class TrainConfig(Settings):
+class TrainConfig(preparation.TableSettings):
     """Train a network on finished games."""
 
     command_line: ClassVar[CommandLine] = CommandLine(
@@ -78,14 +78,8 @@ class TrainConfig(Settings):
     arch: networks.Architecture = Field(networks.Architecture(), title="NETWORK", description=networks.ARCH_HELP)
     init: NameOrPath | None = Field(None, title="NETWORK")
     """initial network of the same arch: name, run folder or .keras file; default: random weights"""
-    data: tuple[Path, ...] = Field((Path("data/games"),), min_length=1)
-    """folders of finished games, one per run"""
     prepared: Path = Path("data/prepared")
     """folder of prepared tables, created or updated when needed"""
-    validation_fraction: float = Field(0.15, gt=0, lt=1)
-    """share of the games used for validation (0–1)"""
-    exclude: tuple[NameOrPath, ...] = Field(("benchmark",), title="BOARDS")
-    """boards kept out of the tables: benchmark, reference, or files and folders of boards"""
     out: Path | None = None
     """output folder of the run; default: models/<arch>"""
     export: bool = True

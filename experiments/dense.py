@@ -1,4 +1,4 @@
-"""The plain dense network of Connect-Zero's first training runs: `reinforce --arch experiments.dense:build`.
+"""The plain dense network of Connect-Zero's first training runs, for `experiments.reinforce --arch`.
 
 In: planes float32 (B, 6, 7, 2). Out: logits (B, 7) and, where wanted, value (B,). The stones are one input of 42 cells,
 +1 own and −1 the opponent's; layers of 128 and 64 with ReLU. Without the value head 14,215 parameters, the

@@ -37,14 +37,14 @@ for network in dense mk4; do
   esac
   for seed in $seeds; do
     say "1/3  $network, seed $seed, learns by self-play from scratch; its games won against random and punisher are recorded"
-    "$python" -m distill.reinforce --preset published "${arch[@]}" "${from_scratch[@]}" --seed "$seed" \
+    "$python" -m experiments.reinforce --preset published "${arch[@]}" "${from_scratch[@]}" --seed "$seed" \
       --out "models/$network-reinforce-$seed$suffix"
     players+=("models/$network-reinforce-$seed$suffix")
   done
 done
 if [ -e "$distilled/best.keras" ]; then
   say "2/3  the same from $distilled, with a smaller learning rate and entropy bonus to keep its strength"
-  "$python" -m distill.reinforce --init "$distilled" --lr 1e-4 1e-5 --entropy 0.01 0.01 \
+  "$python" -m experiments.reinforce --init "$distilled" --lr 1e-4 1e-5 --entropy 0.01 0.01 \
     "${from_distilled[@]}" --out "models/pillar-reinforce$suffix"
   players+=("models/pillar-reinforce$suffix" "$distilled")
 else

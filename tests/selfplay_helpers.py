@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 from puct_helpers import predict as any_network
 
 from distill import networks
@@ -18,6 +19,7 @@ from distill.games.selfplay import SelfPlaySettings, identity, make_shards
 from distill.mcts import puct
 from distill.mcts.settings import PuctSettings
 from distill.networks import heads
+from distill.training import checkpoint
 from distill.training import identity as training_identity
 
 SETTINGS = SelfPlaySettings(
@@ -63,7 +65,8 @@ def play_into(
     with shards.opened(folder, settings, number, run) as record:
         todo = shards.plan(record, number).todo
         record.begin()
-        make_shards(settings, run, evaluate, todo, record.storage.write, **{"lanes": 3, **more})
+        write = lambda encoded: record.storage.write(encoded[0].name, encoded[1])  # noqa: E731
+        make_shards(settings, run, evaluate, todo, write, **{"lanes": 3, **more})
         return shards.finish(record, shards.plan(record, number).done, number)
 
 
@@ -77,9 +80,18 @@ def replay_of(counts: list[dict[str, int]], file: Path, *words: str) -> list[str
 
 def metrics_of(out: Path) -> list[dict[str, Any]]:
     """The metrics of a run's finished iterations, without their times."""
-    found = [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))]
     times = {"minutes", "seconds", "saving_seconds", "step_seconds"}
-    return [{name: value for name, value in each.items() if name not in times} for each in found]
+    finished = checkpoint.load(out)[1]["finished"]
+    return [{name: value for name, value in metrics.items() if name not in times} for metrics in finished]
+
+
+def forget_last(out: Path) -> None:
+    """Make the checkpoint one that does not know of the last iteration."""
+    with np.load(out / checkpoint.FILE) as stored:
+        arrays = dict(stored)
+    state = json.loads(str(arrays[checkpoint.STATE]))
+    state["finished"].pop()
+    np.savez(out / checkpoint.FILE, **arrays | {checkpoint.STATE: np.array(json.dumps(state))})
 
 
 def games_of(out: Path) -> list[str]:

@@ -4,9 +4,8 @@
         ...
         finish()                                                 # {"games": ..., "rows": ..., "games_hash": ...}
 
-A task is one shard or a few. Workers return the files of their shards, which this process writes; networks travel to
-the workers of a cluster by the hash of their file. A worker that dies costs the shards of its task. Games that are in
-flight when a clock ends the iteration are given up.
+A task is one shard or a few. Networks travel to the workers of a cluster by the hash of their file. A worker that dies
+costs the shards of its task. Games that are in flight when a clock ends the iteration are given up.
 """
 
 from __future__ import annotations
@@ -20,16 +19,17 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from distill import networks
 from distill.alphazero import run_files, workers
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import Progress, executors, listed, run_folder
-from distill.common.executors import KilledError, WorkerError, Workers
+from distill.common import Progress, run_folder
+from distill.common.executors import Workers
+from distill.common.progress import silent
 from distill.game import outputs
 from distill.game.rules import Bitboards
-from distill.games import selfplay, shards
+from distill.games import schema, selfplay, shards
 from distill.games.shards import RunSettings
 
 if TYPE_CHECKING:
@@ -44,64 +44,30 @@ class TimeIsOverError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Teacher:
-    """The player whose search needs no network.
+class Player:
+    """Who plays: the teacher, or a network.
 
     Attributes:
+      run: the identity of the games.
+      play: in a worker, (tasks, seconds, files) → their shards, or as many as are finished after so many seconds.
       files: the files that a worker needs to play.
       at_once: shards that a worker plays side by side.
     """
 
-    settings: RunSettings
+    settings: RunSettings | SelfPlayConfig
+    run: Mapping[str, Any]
+    play: Callable[..., list[shards.Encoded]]
     files: Sequence[Path] = ()
     at_once: int = 1
 
-    @property
-    def run(self) -> Mapping[str, Any]:
-        """The identity of the games."""
-        return shards.identity(self.settings)
 
-    def play(self, todo: Sequence[shards.Task], _seconds: float) -> dict[str, bytes]:
-        """In a worker: the files of these shards by name, or of as many as are finished after so many seconds.
-
-        Shards of the teacher take a second, so it finishes them.
-        """
-        return {task.name: shards.make_shard(self.settings, self.run, task)[1] for task in todo}
+def teacher(settings: RunSettings) -> Player:
+    """The player whose search needs no network. Its shards take a second, so it finishes them."""
+    run = shards.identity(settings)
+    return Player(settings=settings, run=run, play=partial(shards.make_shards, settings, run))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Network:
-    """A player whose search a network guides; as `Teacher`."""
-
-    settings: SelfPlayConfig
-    run: Mapping[str, Any]
-    files: Sequence[Path]
-
-    @property
-    def at_once(self) -> int:
-        return max(1, self.settings.machine.lanes // self.settings.shard_games)
-
-    def play(self, todo: Sequence[shards.Task], seconds: float, network: Path) -> dict[str, bytes]:
-        ends = time.monotonic() + seconds  # now, because to load a network takes a second
-        evaluate = workers.evaluator(self.settings, network)
-
-        def in_time(current: Bitboards, mask: Bitboards) -> Any:
-            if time.monotonic() > ends:
-                raise TimeIsOverError
-            return evaluate(current, mask)
-
-        lanes, number = self.settings.machine.lanes, sum(task.games for task in todo)
-        finished = dict[str, bytes]()
-        with suppress(TimeIsOverError), outputs.named(str(network)), Progress(number, "games") as progress:
-            keep, advance = finished.__setitem__, progress.advance
-            selfplay.make_shards(self.settings, self.run, in_time, todo, keep, lanes=lanes, advance=advance)
-        return finished
-
-
-Player: TypeAlias = Teacher | Network
-
-
-def network_player(config: SelfPlayConfig, network: Path) -> Network:
+def network_player(config: SelfPlayConfig, network: Path) -> Player:
     """The player with the network in a file. Raises UserError for a network without a value head."""
     networks.start_backend()
     from distill.networks import heads, saved
@@ -111,7 +77,28 @@ def network_player(config: SelfPlayConfig, network: Path) -> Network:
     heads.require_value(core, str(network))
     # The games depend on the weights, not on the name of the file.
     run = selfplay.identity(config, f"{weights_hash(core)}-{config.machine.precision}")
-    return Network(settings=config, run=run, files=[network])
+    at_once = max(1, config.machine.lanes // config.shard_games)
+    return Player(settings=config, run=run, play=partial(guided, config, run), files=[network], at_once=at_once)
+
+
+def guided(
+    config: SelfPlayConfig, run: Mapping[str, Any], todo: Sequence[shards.Task], seconds: float, network: Path
+) -> list[shards.Encoded]:
+    """Play shards by a search that the network guides."""
+    ends = time.monotonic() + seconds  # now, because to load a network takes a second
+    evaluate, lanes = workers.evaluator(config, network), config.machine.lanes
+
+    def in_time(current: Bitboards, mask: Bitboards) -> Any:
+        if time.monotonic() > ends:
+            raise TimeIsOverError
+        return evaluate(current, mask)
+
+    encoded = list[shards.Encoded]()
+    games = sum(task.games for task in todo)
+    with suppress(TimeIsOverError), outputs.named(str(network)), Progress(games, "games") as progress:
+        keep, advance = encoded.append, progress.advance
+        selfplay.make_shards(config, run, in_time, todo, keep, lanes=lanes, advance=advance)
+    return encoded
 
 
 @contextmanager
@@ -121,7 +108,7 @@ def playing(
     """Play into the folder until the end, while the block runs; None: nobody plays. `shows`: with progress.
 
     Yields the function that waits for the games and returns the numbers of `games` and `rows`, and `games_hash`. It
-    raises DataError where a shard has disappeared meanwhile, and WorkerError where workers died at every try.
+    raises DataError where a shard has disappeared meanwhile, and where workers died at every try.
     """
     if player is None:
         yield lambda: {"games": 0, "rows": 0, "games_hash": None}
@@ -139,38 +126,20 @@ def finish(games: Future[dict[str, Any]]) -> dict[str, Any]:
 
 def play(pool: Workers, player: Player, end: End, record: run_folder.Run, shows: bool) -> dict[str, Any]:
     """Let the workers play what the folder of the record lacks, until the end; returns what `playing` says."""
-    known = shards.plan(record, end.games)
-    record.begin()
-    begun = list[Sequence[shards.Task]]()
+    known, work = shards.plan(record, end.games), partial(workers.alone, player.play)
     files = [pool.file(path) for path in player.files]
-
-    def calls() -> Iterator[tuple[Any, ...]]:
-        for todo, seconds in _tasks(player, end, known, pool.number):
-            begun.append(todo)
-            record.files = sorted({*record.files, *(task.name for task in todo)})
-            record.begin()  # recorded before they are written
-            yield player.play, todo, seconds, *files
-
+    calls = ((*call, *files) for call in _tasks(player, end, known, pool.number))
+    # Without processes the player shows its own progress.
     done = sum(shard.games for shard in known.done)
     bar = Progress(known.games, "games", done) if shows and pool.number > 1 else None
-    try:
-        with bar or nullcontext():
-            # With a clock, the next task begins or not when a result has come.
-            for number, contents in executors.completed(pool, workers.alone, calls()):
-                for name, content in contents.items():
-                    record.storage.write(name, content)
-                if bar:
-                    bar.advance(sum(task.games for task in begun[number]))
-    except KilledError as error:
-        missing = listed([task.name for number in error.numbers for task in begun[number]])
-        raise WorkerError(f"{record.storage}: {missing}: {error}; the same command resumes") from error
+    with bar or nullcontext():
+        written = shards.make(pool, record, work, calls, bar.advance if bar else silent)
+    entries = {shard.name: shard for shard in (*known.done, *written)}
     # Shards after the first one that was given up go, so that a number says which games there are.
-    names, further = record.storage.names(), [task for todo in begun for task in todo if task not in known.todo]
-    kept = [*itertools.takewhile(lambda task: task.name in names, further)]
-    for task in further[len(kept) :]:
-        record.storage.delete(task.name)
-    games = known.games + sum(task.games for task in kept)
-    result = shards.finish(record, shards.plan(record, games).done, games)
+    kept = [*itertools.takewhile(entries.__contains__, map(schema.shard_name, itertools.count()))]
+    for name in entries.keys() - kept:
+        record.storage.delete(name)
+    result = shards.finish(record, [entries[name] for name in kept], sum(entries[name].games for name in kept))
     return {"games": result["games"], "rows": result["rows"], "games_hash": run_files.games_hash(result)}
 
 

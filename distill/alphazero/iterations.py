@@ -28,7 +28,7 @@ from distill.alphazero.games import Player
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, first_line, listed, run_folder
 from distill.games.shards import RunSettings
-from distill.mcts.settings import PuctSettings, UctSettings
+from distill.mcts.settings import UctSettings
 from distill.players.player import seeds_for
 from distill.training.schedule import WARM_UP
 
@@ -64,25 +64,6 @@ class End:
     def is_over(self) -> bool:
         """Whether the learner stops before `steps`."""
         return self.at is not None and not self.seconds_left()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Iteration:
-    """One iteration.
-
-    Attributes:
-      number: counted from 1.
-      player: who plays; None: nobody.
-      search: how the network's positions are searched.
-      learns_from: the iterations whose games the network learns from; none: it does not learn.
-    """
-
-    number: int
-    player: Player | None
-    end: End
-    search: PuctSettings
-    learns_from: range
-    learning_rate: float
 
 
 def by_clock(
@@ -133,29 +114,27 @@ def number_of(config: SelfPlayConfig, replay: Sequence[End] = ()) -> int:
     return 1 + max(3, round((2 if config.machine.device_lanes else 1) * ITERATIONS * math.sqrt(minutes)))
 
 
-def iteration(config: SelfPlayConfig, number: int, count: int, end: End, champion: Path) -> Iteration:
-    """One of `count` iterations, in which the network in the file `champion` plays, or the teacher."""
-    share, rate = 0.0, config.learning_rate(number)
-    if config.is_timed:
-        # In the middle of the iteration; the first one does not learn, but on a device.
-        share = (number - 0.5) / count if config.machine.device_lanes else max(0.0, (number - 1.5) / (count - 1))
-        rate *= min(1.0, share / WARM_UP) * (1 + math.cos(math.pi * share)) / 2
-    return Iteration(
-        number=number,
-        player=_player(config, number, share, champion) if end.plays and not config.machine.device_lanes else None,
-        end=end,
-        search=config.search_at(share),
-        learns_from=learns_from(config, number),
-        learning_rate=rate,
-    )
+def share_gone(config: SelfPlayConfig, number: int, count: int) -> float:
+    """The share of the time that is gone in the middle of one of `count` iterations; 0 without a clock."""
+    if not config.is_timed:
+        return 0.0
+    # The first one does not learn, but on a device.
+    return (number - 0.5) / count if config.machine.device_lanes else max(0.0, (number - 1.5) / (count - 1))
 
 
-def _player(config: SelfPlayConfig, number: int, share: float, champion: Path) -> Player:
+def learning_rate(config: SelfPlayConfig, number: int, share: float) -> float:
+    """The learning rate of an iteration, after this share of the time."""
+    rate = config.learning_rate(number)
+    return rate * min(1.0, share / WARM_UP) * (1 + math.cos(math.pi * share)) / 2 if config.is_timed else rate
+
+
+def player(config: SelfPlayConfig, number: int, share: float, champion: Path) -> Player:
+    """Who plays an iteration: the network in the file `champion`, or the teacher."""
     seed = seed_of(config, number, GAMES)
     if teacher_plays(config, number):
         search = UctSettings(simulations=config.schedule.teacher_simulations, votes=1)
         shared = {"opening_moves": config.opening_moves, "shard_games": config.shard_games}
-        return games.Teacher(settings=RunSettings(search=search, seed=seed, **shared))
+        return games.teacher(RunSettings(search=search, seed=seed, **shared))
     search_settings = config.search_at(share)
     if number <= config.schedule.double_noise_iterations:  # as Connect 4 AI has it
         search_settings = search_settings.replace(noise_fraction=min(1.0, 2 * search_settings.noise_fraction))
@@ -165,13 +144,6 @@ def _player(config: SelfPlayConfig, number: int, share: float, champion: Path) -
 def teacher_plays(config: SelfPlayConfig, number: int) -> bool:
     """Whether the teacher plays an iteration: a network that has learned nothing would play worse games."""
     return config.schedule.teacher_share > 0 and number <= 2
-
-
-def learns_from(config: SelfPlayConfig, number: int) -> range:
-    """The iterations whose games an iteration learns from: with a clock, only earlier ones; on a device its own."""
-    if config.machine.device_lanes:
-        return range(number, number + 1)
-    return range(1, number if config.is_timed else number + 1)
 
 
 def seed_of(config: SelfPlayConfig, number: int, purpose: int) -> int:

@@ -6,7 +6,8 @@
         arena     the candidate meets the champion, where there is a gate
         publish   best.keras, curves and the record
 
-Every step first looks for what an interrupted process has left of it: shards, and the learner's checkpoint.
+An interrupted run resumes from its shards and from its checkpoint, which is written when an iteration has learned and
+when it has ended.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ import pandas as pd
 
 from distill import networks
 from distill.alphazero import games, grades, iterations, run_files, workers
-from distill.alphazero.iterations import End, Iteration
+from distill.alphazero.iterations import End
 from distill.alphazero.run_files import Metrics
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import run_folder, say, write_json
+from distill.common import UserError, run_folder, say
 from distill.common.executors import Workers
 from distill.datasets import canonical, replay
 from distill.games import reader, schema
 from distill.mcts import compiling
 from distill.players.network import NetworkPlayer
+from distill.training import checkpoint
 
 if TYPE_CHECKING:
     import keras
@@ -77,14 +79,18 @@ class Loop:
         return len(self.finished) + 1
 
     @property
-    def folder(self) -> Path:
-        """Its folder."""
-        return run_files.iteration_folder(self.out, self.number)
-
-    @property
     def champion(self) -> Path:
         """The file of the network that plays."""
-        return run_files.champion_file(self.out, self.finished)
+        return self.out / run_files.BEST
+
+    @property
+    def candidate(self) -> Path:
+        """The file of the network that has learned."""
+        return self.out / run_files.CANDIDATE
+
+    def save(self, finished: Sequence[Metrics], learned: Metrics | None) -> None:
+        """Write the checkpoint: the learner, the finished iterations, and what the next one has learned."""
+        checkpoint.save(self.out, self.learner, {"finished": finished, "learned": learned})
 
 
 def run(
@@ -99,14 +105,19 @@ def run(
     `repeated` and `now` are those of `Loop`.
     """
     out, count = Path(str(folder.storage)), iterations.number_of(config, repeated)
-    finished = [] if folder.starts else run_files.finished_iterations(out)
-    run_files.publish(folder, finished, count)
+    stored = None if folder.starts else checkpoint.load(out)
+    if folder.result and stored is None:
+        raise UserError(f"{out / checkpoint.FILE}: missing, though the run has finished iterations; {run_files.LOST}")
+    arrays, state = stored or ([], {"finished": [], "learned": None})
+    finished, learned = state["finished"], state["learned"]
+    if finished and not learned:  # a killed process may not have come to it
+        run_files.publish(folder, finished, count)
     if len(finished) >= count:
         return f"{result(out, finished)} (finished before, nothing to do)"
     if finished and not config.machine.device_lanes:  # what is missing shows before anything is played
         for earlier in finished[finished[-1]["learned_from"] - 1 :]:
             if earlier["games"]:
-                run_files.verified_games(out, earlier["iteration"])
+                run_files.verified_games(out, earlier["iteration"], earlier["games_hash"])
     networks.start_backend(aloud=True)
     from distill.networks import saved
     from distill.training import continual, history, step, tensorboard
@@ -114,16 +125,14 @@ def run(
     if config.machine.log == "tensorboard":
         tensorboard.writer()  # an error where it is missing
     boards = grades.boards(config.arena.eval_boards)
-    begins = not finished and (folder.starts or not (out / run_files.INITIAL).is_file())
-    initial = step.initial_network(config.arch, config.init, True, config.seed) if begins else None
+    initial = step.initial_network(config.arch, config.init, True, config.seed) if stored is None else None
     folder.begin()  # everything has been checked
     if initial is not None:
-        saved.save_network(initial, out / run_files.INITIAL)
-    # The learner continues from its own checkpoint, which is not the champion where a candidate was rejected.
-    network = saved.load_core(run_files.champion_file(out, finished))
+        saved.save_network(initial, out / run_files.BEST)
+    network = saved.load_core(out / run_files.BEST)
     learner = continual.begin(network, config.recipe())
-    if finished and finished[-1]["steps"]:
-        continual.resume(learner, run_files.iteration_folder(out, len(finished)))
+    if stored is not None:  # not the champion where a candidate was rejected
+        checkpoint.restore(learner, arrays, out)
     # Follows later changes of the weights, so its graph is traced once.
     player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
     device = on_device(config, learner, now)
@@ -132,7 +141,7 @@ def run(
             compiling.prepare(search)
     if config.is_timed:  # load Keras and trace graphs now
         if device is None:
-            workers.warm_up(pool, config, run_files.champion_file(out, finished))
+            workers.warm_up(pool, config, out / run_files.BEST)
         grades.grade(player, boards)
     loop = Loop(
         out=out, config=config, count=count, repeated=repeated, workers=pool, learner=learner, network=network,
@@ -141,8 +150,8 @@ def run(
     log = tensorboard.TensorBoard(out, "iteration") if config.machine.log == "tensorboard" else None
     began = now()  # what came before is no part of the minutes
     while loop.number <= count:
-        finished.append(iterate(loop, began))
-        began = now()
+        finished.append(iterate(loop, began, learned))
+        began, learned = now(), None
         say(line(finished[-1], count))
         run_files.publish(folder, finished, count)
         if log:
@@ -172,37 +181,46 @@ def on_device(config: SelfPlayConfig, learner: TrainingModel, now: Callable[[], 
     return device
 
 
-def iterate(loop: Loop, began: float) -> Metrics:
-    """One iteration, or what an interrupted process has left of it; returns its metrics, written last.
+def iterate(loop: Loop, began: float, learned: Metrics | None) -> Metrics:
+    """One iteration; returns its metrics.
 
-    `began`: the time by `loop.now` at which the one before ended.
+    Args:
+      began: the time by `loop.now` at which the one before ended.
+      learned: what `learn` has returned in an interrupted process.
     """
-    from distill.training import checkpoint
+    from distill.networks import saved
+    from distill.training.step import copy_learned
 
     config, number, earlier = loop.config, loop.number, loop.finished[-1] if loop.finished else {}
-    # A checkpoint in the folder of this iteration says that it has learned already, and how long that took.
-    learned = checkpoint.load(loop.folder)
     if learned:
-        began -= learned[1]["seconds"]
+        began -= learned["seconds"]
     end = End(games=config.schedule.games)
     if loop.repeated:
         end = loop.repeated[number - 1]
     elif config.is_timed:
         end = iterations.by_clock(config, number, loop.count, earlier, began, loop.now)
-    step = iterations.iteration(config, number, loop.count, end, loop.champion)
+    share = iterations.share_gone(config, number, loop.count)
+    player = None
+    if end.plays and not loop.device:
+        player = iterations.player(config, number, share, loop.champion)
 
-    place, shows = loop.folder / run_files.GAMES, not config.is_timed
-    with games.playing(loop.workers, step.player, end, place, shows=shows) as finish:
+    place, shows = run_files.games_folder(loop.out, number), not config.is_timed
+    with games.playing(loop.workers, player, end, place, shows=shows) as finish:
         if not config.is_timed:
             finish()
-        state = learn(loop, step, learned, began)
+        if learned is None:
+            learned = learn(loop, end, share) | {"seconds": loop.now() - began}
+            loop.save(loop.finished, learned)
+        if learned["steps"]:
+            copy_learned(loop.learner, loop.network)
+            saved.save_network(loop.network, loop.candidate)
         played = finish()
-    accepted, met = arena(loop, state)
+    accepted, met = arena(loop, learned["steps"])
     metrics = {
         "iteration": number,
         **played,
-        "simulations": step.player.settings.search.simulations if step.player else 0,
-        **{name: value for name, value in state.items() if name != "seconds"},
+        "simulations": player.settings.search.simulations if player else 0,
+        **learned,
         **met,
         "accepted": accepted,
         **loop.grade(),
@@ -210,47 +228,31 @@ def iterate(loop: Loop, began: float) -> Metrics:
     seconds = loop.now() - began
     metrics |= {"seconds": round(seconds, 1), "minutes": round(earlier.get("minutes", 0.0) + seconds / 60, 3)}
     metrics["saving_seconds"] = 0.0 if end.at is None else round(loop.now() - end.at, 1)
-    write_json(loop.folder / run_files.METRICS, metrics)
+    loop.save([*loop.finished, metrics], None)
     return metrics
 
 
-def learn(loop: Loop, step: Iteration, learned: tuple[Any, dict[str, Any]] | None, began: float) -> dict[str, Any]:
-    """Learn from the latest games until the iteration's end, and save the candidate; returns the metrics.
+def learn(loop: Loop, end: End, share: float) -> Metrics:
+    """Learn from the latest games until the end of the iteration, after this share of the time; returns the metrics."""
+    from distill.training import continual
 
-    Args:
-      learned: what the checkpoint of an interrupted process says, if it has learned.
-    """
-    from distill.networks import saved
-    from distill.training import checkpoint, continual
-    from distill.training.step import copy_learned
-
-    if not step.learns_from:
+    number, rate = loop.number, iterations.learning_rate(loop.config, loop.number, share)
+    if loop.device:
+        state = loop.device.run(loop.config.search_at(share), rate, end.is_over)
+        return NOTHING_LEARNED | state | {"learning_rate": rate, "learned_from": number}
+    if loop.config.is_timed and number == 1:
         return NOTHING_LEARNED
-    if learned:
-        state = learned[1]
-        continual.resume(loop.learner, loop.folder)
-    elif loop.device:
-        state = NOTHING_LEARNED | loop.device.run(step.search, step.learning_rate, step.end.is_over)
-        state |= {"learning_rate": step.learning_rate, "learned_from": step.number}
-        checkpoint.save(loop.folder, loop.learner, state | {"seconds": loop.now() - began})
-    else:
-        latest, oldest = training_games(loop, step)
-        table = replay.table(latest, canonical.excluded_keys("benchmark"))
-        sample, training = (
-            iterations.seed_of(loop.config, step.number, purpose)
-            for purpose in (iterations.SAMPLE, iterations.TRAINING)
-        )
-        drawn = replay.sample(table, loop.config.replay.boards, sample)
-        say(f"iteration {step.number}: training the network")
-        state = continual.learn(loop.learner, drawn, step.learning_rate, training, step.end.steps, step.end.is_over)
-        state |= {"learning_rate": step.learning_rate, "learned_from": oldest, "replay_boards": len(table)}
-        checkpoint.save(loop.folder, loop.learner, state | {"seconds": loop.now() - began})
-    copy_learned(loop.learner, loop.network)
-    saved.save_network(loop.network, loop.folder / run_files.CANDIDATE)
-    return state
+    latest, oldest = training_games(loop)
+    table = replay.table(latest, canonical.excluded_keys("benchmark"))
+    purposes = iterations.SAMPLE, iterations.TRAINING
+    sample, training = (iterations.seed_of(loop.config, number, purpose) for purpose in purposes)
+    drawn = replay.sample(table, loop.config.replay.boards, sample)
+    say(f"iteration {number}: training the network")
+    state = continual.learn(loop.learner, drawn, rate, training, end.steps, end.is_over)
+    return state | {"learning_rate": rate, "learned_from": oldest, "replay_boards": len(table)}
 
 
-def training_games(loop: Loop, step: Iteration) -> tuple[list[schema.Shard], int]:
+def training_games(loop: Loop) -> tuple[list[schema.Shard], int]:
     """The shards of the latest games and the oldest iteration that they are from.
 
     Raises UserError where games are missing.
@@ -265,19 +267,22 @@ def training_games(loop: Loop, step: Iteration) -> tuple[list[schema.Shard], int
 
     def open_run(number: int) -> reader.Run:
         opened.append(number)
-        return run_files.verified_games(loop.out, number)
+        expected = None if number == loop.number else loop.finished[number - 1]["games_hash"]
+        return run_files.verified_games(loop.out, number, expected)
 
-    with_games = [number for number in step.learns_from if number == loop.number or loop.finished[number - 1]["games"]]
+    with_games = [metrics["iteration"] for metrics in loop.finished if metrics["games"]]
+    if not loop.config.is_timed:  # with a clock, this iteration is still being played
+        with_games.append(loop.number)
     return replay.latest(with_games, rows, window.games, open_run=open_run), opened[-1]
 
 
-def arena(loop: Loop, state: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
-    """Whether the candidate becomes the champion, and the metrics of the arena where there is a gate."""
+def arena(loop: Loop, steps: int) -> tuple[bool, dict[str, Any]]:
+    """Whether the candidate, which took so many steps, becomes the champion, and the metrics of the arena."""
     config = loop.config
-    if config.arena.gate is None or not state["steps"]:
-        return bool(state["steps"]), {"score": None, "distinct_games": None}
+    if config.arena.gate is None or not steps:
+        return bool(steps), {"score": None, "distinct_games": None}
     seed = iterations.seed_of(config, loop.number, iterations.ARENA)
-    met = workers.arena(loop.workers, config, loop.folder / run_files.CANDIDATE, loop.champion, seed)
+    met = workers.arena(loop.workers, config, loop.candidate, loop.champion, seed)
     return met["score"] >= config.arena.gate, met
 
 

@@ -48,13 +48,13 @@ class KilledError(WorkerError):
     """Tasks whose workers died at every try; all other tasks are done.
 
     Attributes:
-      numbers: the tasks, counted from 0.
+      tasks: their arguments, in order.
     """
 
-    def __init__(self, numbers: list[int]) -> None:
-        tasks = "a task" if len(numbers) == 1 else f"{len(numbers)} tasks"
-        super().__init__(f"worker processes died at every try of {tasks} (out of memory?)")
-        self.numbers = numbers
+    def __init__(self, tasks: list[tuple[Any, ...]]) -> None:
+        count = "a task" if len(tasks) == 1 else f"{len(tasks)} tasks"
+        super().__init__(f"worker processes died at every try of {count} (out of memory?)")
+        self.tasks = tasks
 
 
 class Workers(Executor):
@@ -118,7 +118,7 @@ def completed(
     Raises what a task raises, KilledError once all other tasks are done, and WorkerError where no worker is left.
     """
     waiting, alone = iter(enumerate(tasks)), deque[tuple[int, Any]]()
-    again, deaths = deque[tuple[int, Any]](), Counter[int]()
+    again, deaths, killers = deque[tuple[int, Any]](), Counter[int](), dict[int, Any]()
     submitted: dict[Future[Any], tuple[int, Any]] = {}
     try:
         while True:
@@ -140,7 +140,9 @@ def completed(
                 except workers.deaths:
                     # Any of the tasks that were submitted may have killed the worker.
                     deaths[task[0]] += 1
-                    if deaths[task[0]] < workers.tries:
+                    if deaths[task[0]] == workers.tries:
+                        killers[task[0]] = task[1]
+                    else:
                         (alone if deaths[task[0]] == workers.tries - 1 else again).append(task)
                 except CancelledError as error:
                     raise WorkerError(f"{workers}: gone before the work was done; start the command again") from error
@@ -148,8 +150,8 @@ def completed(
                     yield task[0], result
     finally:
         workers.cancel([*submitted])
-    if killers := sorted(number for number, count in deaths.items() if count == workers.tries):
-        raise KilledError(killers)
+    if killers:
+        raise KilledError([killers[number] for number in sorted(killers)])
 
 
 def results(workers: Workers, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:

@@ -34,8 +34,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from distill.common import DataError, Progress, canonical_json, listed, run_folder, say
+from distill.common.settings import NameOrPath, Settings
 from distill.datasets.batching import Examples
 from distill.datasets.canonical import canonical, excluded_keys, merged
 from distill.games import reader, schema
@@ -52,6 +54,17 @@ GROUP_ROWS = 1 << 17
 
 TABLES = "prepared tables"
 """The kind of folder, in its record."""
+
+
+class TableSettings(Settings):
+    """Which games become tables, and which of them are held out."""
+
+    data: tuple[Path, ...] = Field((Path("data/games"),), min_length=1)
+    """folders of finished games, one per run"""
+    validation_fraction: float = Field(0.15, ge=0, lt=1)
+    """share of the games held out for validation (0 to below 1)"""
+    exclude: tuple[NameOrPath, ...] = Field(("benchmark",), title="BOARDS")
+    """boards kept out of the tables: benchmark, reference, or Parquet files or folders with current and mask"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ def make_shards(
     run: Mapping[str, Any],
     evaluate: BitboardEvaluator,
     tasks: Sequence[shards.Task],
-    write: Callable[[str, bytes], object],
+    write: Callable[[shards.Encoded], object],
     *,
     lanes: int = puct.LANES,
     advance: Advance = silent,
@@ -66,7 +66,7 @@ def make_shards(
     Args:
       run: the identity of the run.
       evaluate: the network that `run` names.
-      write: called with the name and the content of a shard.
+      write: called with a shard.
       lanes: games played side by side; no influence on the games.
       advance: called with the number of further finished games.
     """
@@ -84,8 +84,7 @@ def make_shards(
             if (record.length[places] > 0).all():  # a game has no length before its end
                 table = playing.rows(record, places, numbers[places])
                 task = shards.Task(index=index, games=len(places))
-                entry, content = shards.encoded(table, run, task, index * size, LIBRARIES)
-                write(entry.name, content)
+                write(shards.encoded(table, run, task, index * size, LIBRARIES))
 
     puct.play_games(
         *playing.starts(settings, numbers.tolist()),

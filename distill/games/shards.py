@@ -10,18 +10,19 @@ Two runs with equal identities have equal games. The name of a run is a hash of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import pyarrow as pa
 from pydantic import Field, PlainSerializer, PlainValidator
 
-from distill.common import DataError, executors, provenance, run_folder
+from distill.common import DataError, executors, listed, provenance, run_folder
 from distill.common.executors import KilledError, Workers
 from distill.common.plugins import Plugin
+from distill.common.progress import Advance, silent
 from distill.common.settings import Seed, Settings, as_json
 from distill.common.storage import Storage
 from distill.games import playing, reader, schema
@@ -163,12 +164,16 @@ def result(name: str, shards: Sequence[Shard]) -> dict[str, Any]:
 # Making shards --------------------------------------------------------------------------------------------------------
 
 
+Encoded: TypeAlias = tuple[Shard, bytes]
+"""A shard: its entry for the record, and its file."""
+
+
 def versions_here() -> dict[str, Any]:
     """The versions that decide the bytes of a shard, which must be equal on all workers."""
     return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION}
 
 
-def make_shard(settings: RunSettings, run: Mapping[str, Any], task: Task) -> tuple[Shard, bytes]:
+def make_shard(settings: RunSettings, run: Mapping[str, Any], task: Task) -> Encoded:
     """Play a shard of the run with this identity; returns its entry for the record and its file."""
     first = task.index * settings.shard_games
     return encoded(playing.play_games(settings, first, task.games), run, task, first)
@@ -176,7 +181,7 @@ def make_shard(settings: RunSettings, run: Mapping[str, Any], task: Task) -> tup
 
 def encoded(
     table: pa.Table, run: Mapping[str, Any], task: Task, first_game: int, libraries: Sequence[str] = LIBRARIES
-) -> tuple[Shard, bytes]:
+) -> Encoded:
     """The rows of a shard of the run with this identity as its entry for the record and its file."""
     metadata = {
         "schema_version": schema.SCHEMA_VERSION,
@@ -192,21 +197,44 @@ def encoded(
     return schema.shard_of(task.name, table, metadata, content), content
 
 
+def make_shards(
+    settings: RunSettings, run: Mapping[str, Any], tasks: Sequence[Task], _seconds: float = 0
+) -> list[Encoded]:
+    """`make_shard` of each task, however long that takes."""
+    return [make_shard(settings, run, task) for task in tasks]
+
+
 def make(
     workers: Workers,
-    settings: RunSettings,
-    run: Mapping[str, Any],
-    tasks: Sequence[Task],
-    work: Callable[..., tuple[Shard, bytes]] = make_shard,
-) -> Iterator[tuple[Shard, bytes]]:
-    """Make these shards of the run with this identity, by `work`; yields each with its file as it comes.
+    record: run_folder.Run,
+    work: Callable[..., Sequence[Encoded]],
+    calls: Iterable[tuple[Any, ...]],
+    advance: Advance = silent,
+) -> list[Shard]:
+    """Let workers make shards, and write them into the folder of the record; returns their entries, in any order.
+
+    Args:
+      work: some tasks, and what else its call has → their shards, or as many of them as it could finish.
+      calls: of `work`; the next one is drawn when the result of another has come.
+      advance: called with the number of further games.
 
     Raises DataError for shards whose workers died at every try, once all others are made.
     """
+    entries = list[Shard]()
     try:
-        for _, shard in executors.completed(workers, work, [(settings, run, task) for task in tasks]):
-            yield shard
+        for _, encoded in executors.completed(workers, work, calls):
+            new = {shard.name for shard, _ in encoded} - {*record.files}
+            if new or not entries:  # only now that workers and labeller work: --restart deletes the old run
+                record.files = sorted({*record.files, *new})
+                record.begin()
+            for shard, content in encoded:
+                record.storage.write(shard.name, content)
+                entries.append(shard)
+                advance(shard.games)
     except KilledError as error:
-        names = ", ".join(tasks[number].name for number in error.numbers)
+        names = listed([task.name for tasks, *_ in error.tasks for task in tasks])
         todo = "all other shards are finished; start the command again"
-        raise DataError(f"{names}: {error}; {todo}") from error
+        raise DataError(f"{record.storage}: {names}: {error}; {todo}") from error
+    if not entries:
+        record.begin()
+    return entries

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -252,34 +252,10 @@ def percent(estimate: Estimate) -> str:
     return f"{100 * estimate.mean:.1f} % ({100 * estimate.low:.1f}–{100 * estimate.high:.1f})"
 
 
-# The gate: whether a candidate replaces the champion, by an arena or by its training games ----------------------------
+# The arena of a candidate and the champion ----------------------------------------------------------------------------
 
 BLOCK = 50
 """Arena games played side by side."""
-
-GateRule = Literal["lower", "mean"]
-"""What is compared with the gate: the lower bound of the score's 95 % interval, or the score itself."""
-
-
-def decide(
-    window: Sequence[float], points: Sequence[float], *, games: int, gate: float, rule: GateRule
-) -> tuple[list[float], bool]:
-    """The window after a batch of games, and whether the candidate is above the gate.
-
-    Windows are disjoint: each is evaluated once, when it holds enough games, and the next starts empty. Evaluated after
-    every batch, a sliding window would sooner or later pass a candidate no better than the champion by chance.
-
-    Args:
-      window: the candidate's points in the games since the last decision, 1, ½ or 0 each.
-      points: the same for the batch, against the same champion.
-      games: smallest window; batches are not split.
-      gate: "lower" passes with a lower bound above it, "mean" with a score that reaches it.
-    """
-    whole = [*window, *points]
-    if len(whole) < games:
-        return whole, False
-    score = share(whole)
-    return [], score.low > gate if rule == "lower" else score.mean >= gate
 
 
 def arena_block(

@@ -10,13 +10,15 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
 import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import UserError, write_atomically
+
+if TYPE_CHECKING:
+    import keras
 
 FILE = "checkpoint.npz"
 STATE = "state"
@@ -26,7 +28,9 @@ Values = list[NDArray[Any]]
 
 def snapshot(model: keras.Model, also: Sequence[keras.Model] = ()) -> Values:
     """Copies of all variables of a compiled model, its optimizer, and other models."""
-    return [np.array(keras.ops.convert_to_numpy(variable)) for variable in _variables(model, also)]
+    from keras import ops  # only now, because a state is read without Keras
+
+    return [np.array(ops.convert_to_numpy(variable)) for variable in _variables(model, also)]
 
 
 def restore(model: keras.Model, arrays: Values, folder: Path = Path(), also: Sequence[keras.Model] = ()) -> None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import keras
 import numpy as np
 
-from distill.common import Progress, UserError
+from distill.common import Progress
 from distill.datasets import batching
 from distill.networks.copies import fast_copy
-from distill.training import checkpoint, losses, step, streams
+from distill.training import losses, step, streams
 from distill.training.recipe import Recipe
 
 MEASURED = 16_384
@@ -29,14 +28,6 @@ def begin(core: keras.Model, recipe: Recipe) -> step.TrainingModel:
     """A copy of a network that learns, with a new optimizer; `step.copy_learned` returns what it has learned."""
     step.make_repeatable(recipe.seed)
     return step.compiled(fast_copy(core, recipe.precision), recipe)
-
-
-def resume(model: step.TrainingModel, folder: Path) -> None:
-    """Restore a folder's checkpoint. Raises UserError if there is none, or it is damaged or another network's."""
-    stored = checkpoint.load(folder)
-    if stored is None:
-        raise UserError(f"{folder}: no checkpoint; --restart starts from scratch")
-    checkpoint.restore(model, stored[0], folder)
 
 
 def learn(

@@ -17,7 +17,6 @@ from keras import ops
 
 from distill.common import UserError, plugins
 from distill.datasets import batching
-from distill.game.rules import COLUMNS
 from distill.networks import heads
 from distill.training import streams
 from distill.training.recipe import Recipe
@@ -46,35 +45,6 @@ def policy_and_value_loss(targets: Mapping[str, Any], outputs: Mapping[str, Any]
 def default_loss(recipe: Recipe) -> Loss:
     """`policy_and_value_loss` with the recipe's `value_weight`."""
     return partial(policy_and_value_loss, value_weight=recipe.targets.value_weight)
-
-
-def policy_gradient_loss(
-    targets: Mapping[str, Any], outputs: Mapping[str, Any], *, baseline: str, value_weight: float
-) -> Any:
-    """The loss of REINFORCE (Williams 1992) with an entropy bonus, (B,), of a move that was played on each board:
-
-        −(return − baseline) · log π(move) − entropy_weight · H(π) + value_weight · (value − return)²
-
-    The last term is for networks with a value head. No gradient flows through the baseline.
-
-    Args:
-      targets: `move` int32, `return`, `baseline` and `entropy_weight` float32, all (B,).
-      baseline: "value" takes the network's value as the baseline; otherwise it is that of the targets.
-    """
-    log_policy = ops.log_softmax(outputs["logits"])
-    # The log probability of the move that was played.
-    chosen = ops.sum(ops.one_hot(targets["move"], COLUMNS, dtype=log_policy.dtype) * log_policy, axis=1)
-    # A value baseline is a constant: the value learns from its own term.
-    expected = ops.stop_gradient(outputs["value"]) if baseline == "value" else targets["baseline"]
-    loss = -(targets["return"] - expected) * chosen - targets["entropy_weight"] * entropy(log_policy)
-    if "value" in outputs:
-        loss += value_weight * ops.square(outputs["value"] - targets["return"])
-    return loss
-
-
-def entropy(log_policy: Any) -> Any:
-    """H(π) in nats, (B,): log 7 if all columns are equally likely, 0 if one is certain."""
-    return -ops.sum(ops.exp(log_policy) * log_policy, axis=1)
 
 
 def checked(loss: Loss, core: keras.Model, examples: batching.Examples, recipe: Recipe) -> Loss:

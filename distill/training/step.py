@@ -55,15 +55,11 @@ class TrainingModel(keras.Model):
     """A network with the legal mask that minimizes a loss of each board: boards int8 (B, 6, 7) → outputs by name.
 
     Attributes:
-      as_played: train the network as it plays: without dropout, and with batch norms that use their moving statistics.
-      entropy: the mean entropy of the policy in the last steps; None: not measured.
       device_steps: the compiled steps of `on_device`, once there are any.
     """
 
     recipe: Recipe
     loss_of_boards: losses.Loss
-    as_played: bool = False
-    entropy: keras.metrics.Mean | None = None
     device_steps: Callable[..., Any] | None = None
 
     @property
@@ -72,22 +68,19 @@ class TrainingModel(keras.Model):
         (core,) = (layer for layer in self.layers if isinstance(layer, keras.Model))
         return core
 
-    def call(self, boards: Any, training: bool = False, mask: Any = None) -> Any:
-        return super().call(boards, training=training and not self.as_played, mask=mask)
-
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
         """The batch's mean of weight · loss."""
-        if self.entropy is not None:
-            self.entropy.update_state(losses.entropy(ops.log_softmax(y_pred["logits"])))
         return ops.mean(sample_weight * self.loss_of_boards(y, y_pred))
 
 
-def compiled(core: keras.Model, recipe: Recipe, loss: losses.Loss | None = None) -> TrainingModel:
-    """The network with mask, loss and optimizer, ready for `fit`."""
+def compiled(
+    core: keras.Model, recipe: Recipe, loss: losses.Loss | None = None, kind: type[TrainingModel] = TrainingModel
+) -> TrainingModel:
+    """The network with mask, loss and optimizer as a model of this kind, ready for `fit`."""
     played = heads.played(core)
-    model = TrainingModel(played.input, played.output, name=played.name)
+    model = kind(played.input, played.output, name=played.name)
     model.recipe, model.loss_of_boards = recipe, loss or losses.default_loss(recipe)
     optimizer = _optimizer(recipe)
     # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.

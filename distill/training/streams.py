@@ -4,7 +4,7 @@ A stream is an iterator of `Batch`es without end. There are three kinds, which t
 
 - a table in memory: a prepared table, or the window of latest games that `datasets/replay.py` makes;
 - a table on an accelerator (JAX), where many steps run per call (`training/on_device.py`);
-- games that are played for each batch (`policy_gradient/games.py`).
+- games that are played for each batch, as in `experiments/reinforce`.
 
 The first two are `Table`s: columns, the rows of each batch, and a function that makes a batch of them. The same lines
 make a batch with NumPy on the host and with JAX on the device.

@@ -190,7 +190,7 @@ def selfplay(out):
 
 def test_selfplay_resumes_after_a_kill_and_leaves_a_curve_and_a_network(tmp_path):
     killed = selfplay(tmp_path)
-    while killed.poll() is None and not (tmp_path / "iterations" / "0002" / "metrics.json").exists():
+    while killed.poll() is None and not (tmp_path / "history.csv").exists():
         time.sleep(0.05)
     killed.send_signal(signal.SIGKILL)
     printed = "".join(killed.communicate())

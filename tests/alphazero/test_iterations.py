@@ -36,6 +36,16 @@ def network(monkeypatch):
     monkeypatch.setattr(games, "network_player", lambda settings, _: SimpleNamespace(settings=settings))
 
 
+def one_of(config: SelfPlayConfig, number: int, count: int, end: End) -> SimpleNamespace:
+    """What an iteration is: who plays, its search, and how fast it learns."""
+    share = iterations.share_gone(config, number, count)
+    return SimpleNamespace(
+        player=iterations.player(config, number, share, CHAMPION) if end.plays else None,
+        search=config.search_at(share),
+        learning_rate=iterations.learning_rate(config, number, share),
+    )
+
+
 @pytest.mark.parametrize("minutes", [3, 6, 20, 60, 480])
 @pytest.mark.parametrize(("step", "shard", "saving"), [(0.1, 1, 2), (0.5, 8, 6), (1, 0.2, 9)])
 def test_iterations_by_the_clock_fill_the_minutes(minutes, step, shard, saving):
@@ -59,14 +69,14 @@ def iterations_of(config: SelfPlayConfig) -> list[Any]:
     """The iterations of a run by the clock."""
     of = iterations.number_of(config)
     ends = [iterations.by_clock(config, number, of, {}, 0, lambda: 0) for number in range(1, of + 1)]
-    return [iterations.iteration(config, number, of, end, CHAMPION) for number, end in enumerate(ends, 1)]
+    return [one_of(config, number, of, end) for number, end in enumerate(ends, 1)]
 
 
 def test_searches_and_learning_rates_follow_the_share_of_the_time():
     config, of = hour(), 21
     run = iterations_of(config)
     assert len(run) == of
-    assert [isinstance(one.player, games.Teacher) for one in run] == [True] * 2 + [False] * 19
+    assert [isinstance(one.player, games.Player) for one in run] == [True] * 2 + [False] * 19
     assert run[-1].player is None
     searches = [(one.player.settings.search.root, one.player.settings.search.simulations) for one in run[2:-1]]
     assert searches == [("gumbel", 16)] * 5 + [("puct", 64)] * 13
@@ -75,16 +85,12 @@ def test_searches_and_learning_rates_follow_the_share_of_the_time():
     assert rates[1] == pytest.approx(0.5, abs=0.01)
     assert rates[2:] == sorted(rates[2:], reverse=True)
     assert 0 < rates[-1] < 0.002
-    assert [len(one.learns_from) for one in run] == [*range(of)]
     assert len({one.player.settings.seed for one in run[:-1]}) == of - 1
 
 
-def test_on_a_device_every_iteration_learns_from_itself_and_nobody_else_plays():
+def test_on_a_device_every_iteration_learns():
     run = iterations_of(hour(device_lanes=16))
-    of = 41
-    assert len(run) == of
-    assert {one.player for one in run} == {None}
-    assert [[*one.learns_from] for one in run] == [[number] for number in range(1, of + 1)]
+    assert len(run) == 41
     assert all(one.learning_rate > 0 for one in run)
     assert [one.search.simulations for one in run] == [16] * 12 + [64] * 29
 
@@ -93,9 +99,8 @@ def test_iterations_by_numbers_do_not_depend_on_how_many_there_are():
     config = build(SelfPlayConfig, PRESETS["connect-4-ai-2"].values)
     for number, noise, rate in ((1, 0.5, 0.2), (100, 0.5, 0.02), (101, 0.25, 0.02), (150, 0.25, 0.002)):
         for of in (200, 2000):
-            one = iterations.iteration(config, number, of, End(games=16), CHAMPION)
+            one = one_of(config, number, of, End(games=16))
             assert (one.player.settings.search.noise_fraction, one.learning_rate) == (noise, rate)
-            assert one.learns_from == range(1, number + 1)
 
 
 def test_the_record_of_a_run_with_the_same_settings_is_read_as_counts(tmp_path):

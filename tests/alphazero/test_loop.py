@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from helpers import change_record
 from network_helpers import killed_at, same
-from selfplay_helpers import games_of, metrics_of, read, replay_of
+from selfplay_helpers import forget_last, games_of, metrics_of, read, replay_of
 
 from distill import selfplay
 from distill.alphazero import games, loop, run_files, workers
@@ -109,8 +109,7 @@ def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, cl
     assert main(out, *MINUTE) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
     assert "schedule.minutes 1.0 there, 2.0 here" in complaint(selfplay, *FLAGS, "--minutes", 2, "--out", out)
-    shutil.move(out / "iterations/0004" / run_files.CANDIDATE, out / "iterations/0003")
-    shutil.rmtree(out / "iterations/0004")  # about as it was before the last iteration
+    forget_last(out)
     change_record(out, lambda record: record.update(result=None))
     shutil.rmtree(out / "iterations/0002/games")
     line = complaint(selfplay, *MINUTE, "--out", out)
@@ -119,18 +118,18 @@ def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, cl
 
 def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, monkeypatch):
     """In iteration 3 the third shard is given up, and another worker finishes the fourth one."""
-    play, given_up, out = games.Network.play, [], tmp_path / "run"
+    guided, given_up, out = games.guided, [], tmp_path / "run"
 
-    def late(player: games.Network, todo: Any, seconds: float, network: Path) -> dict[str, bytes]:
+    def late(config: Any, run: Any, todo: Any, seconds: float, network: Path) -> Any:
         if todo[0].index == 2:
-            given_up.append(play(player, todo, -1, network))
-            return {}
-        return play(player, todo, seconds, network)
+            given_up.append(guided(config, run, todo, -1, network))
+            return []
+        return guided(config, run, todo, seconds, network)
 
     with monkeypatch.context() as patch:
-        patch.setattr(games.Network, "play", late)
+        patch.setattr(games, "guided", late)
         assert main(out, *MINUTE, "--set", "lanes=2") == 0
-    assert given_up == [{}]
+    assert given_up == [[]]
     assert metrics_of(out)[2]["games"] == 4
     shards = {path.name for path in out.glob("iterations/0003/games/shard*")}
     assert shards == {"shard-00000.parquet", "shard-00001.parquet"}

@@ -34,7 +34,6 @@ play random --moves 4444444 -> move 7 falls into column 4, which is full
 play random --moves '4 4' -> move 2 is ' ', not a column from 1 to 7
 play random uct:5 -> unrecognized arguments: uct:5
 play uct:0 -> whole number of simulations
-reinforce --arch cnn --init models/pillar -> --arch and --init exclude each other
 selfplay --games-only -> --games-only needs --init
 selfplay --set arena.plies=1 -> there are only about 4 openings
 selfplay --set opening_moves=[3,1] -> --set opening_moves 3 1 must be two numbers

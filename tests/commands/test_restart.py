@@ -12,7 +12,7 @@ import pytest
 from helpers import held, make_games, state, write_games
 from selfplay_helpers import tiny
 
-from distill import reinforce, train
+from distill import train
 from distill.__main__ import COMMANDS as STAGES
 from distill.alphazero import run_files
 from distill.common import UserError, cluster, provenance, run_folder
@@ -35,7 +35,6 @@ CASES: dict[str, tuple[str, str, list[str], list[list[str]]]] = {
         [["--preset", "hour", "--init", "none", "--replay", "ROOT/nope"], *NETWORKS, *NO_CLUSTER],
     ),
     "games-only": ("selfplay", schema.GAMES, [*TINY_PLAY, *NETWORK], [*NETWORKS, *NO_CLUSTER]),
-    "reinforce": ("reinforce", reinforce.KIND, NETWORK, NETWORKS),
     "walk": ("walk", "walk against all replies", ["random", "--replies", "all", "--most-stones", "2"], []),
 }  # fmt: skip
 OTHERS = ("games", "training run", "self-play run", "REINFORCE run", "evaluation", "prepared tables", "packed boards")
@@ -115,7 +114,7 @@ def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, given
     assert state(tmp_path / "out") == before
 
 
-@pytest.mark.parametrize("name", ["train", "selfplay", "reinforce"])
+@pytest.mark.parametrize("name", ["train", "selfplay"])
 def test_a_run_is_not_resumed_under_another_keras_backend(name, given, tmp_path, monkeypatch, refusal):
     out, begin = tmp_path / "out", run_folder.Run.begin
     words = command(name, given, out, *(["--arch", "mk4"] if name == "train" else []))
@@ -133,7 +132,7 @@ def test_a_run_is_not_resumed_under_another_keras_backend(name, given, tmp_path,
     assert state(out) == before
 
 
-@pytest.mark.parametrize("name", ["train", "selfplay", "reinforce"])
+@pytest.mark.parametrize("name", ["train", "selfplay"])
 def test_a_restart_does_not_delete_the_network_it_begins_from(name, given, tmp_path, refusal):
     out, pillar = tmp_path / "out", provenance.shipped("models/reference/pillar")
     record(out, "best.keras", kind=CASES[name][1])

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import change_record, same_record, shard_hashes, state
+from helpers import change_record, die_always, make_shards, same_record, shard_hashes, state
 
 from distill import generate, inspect
 from distill.common import DataError, executors, run_folder
@@ -193,29 +193,15 @@ def test_a_stopped_run_loses_nothing_and_says_how_to_go_on(longer, tmp_path):
 
 
 RUN = RunSettings(search=UctSettings(simulations=60), shard_games=4)
-TODO = [shards.Task(index=index, games=games) for index, games in enumerate((4, 4, 2))]
-
-
-def make(folder: Path, work: Any) -> list[schema.Shard]:
-    """The shards of ten games, by two processes, written as they come."""
-    made = []
-    with executors.started(2) as workers:
-        for shard, content in shards.make(workers, RUN, shards.identity(RUN), TODO, work):
-            (folder / shard.name).write_bytes(content)
-            made.append(shard)
-    return made
-
-
-def die_always(settings: RunSettings, run: Any, task: shards.Task) -> Any:
-    """Make a shard, but kill each worker that tries shard 1."""
-    if task.index == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return shards.make_shard(settings, run, task)
 
 
 def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, tmp_path):
-    with pytest.raises(DataError, match=r"shard-00001\.parquet: worker processes died at every try of a task"):
-        make(tmp_path, die_always)
+    with (
+        shards.opened(tmp_path, RUN, 10, shards.identity(RUN)) as record,
+        executors.started(2) as workers,
+        pytest.raises(DataError, match=r"shard-00001\.parquet: worker processes died at every try of a task"),
+    ):
+        make_shards(workers, record, RUN, die_always)
     expected = shard_hashes(reference)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected
@@ -224,8 +210,7 @@ def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, t
 def test_a_result_is_recorded_of_all_games_or_not_at_all(tmp_path):
     run = shards.identity(RUN)
     with shards.opened(tmp_path, RUN, 10, run) as folder:
-        folder.begin()
-        made = make(tmp_path, shards.make_shard)
+        made = make_shards(executors.Workers(), folder, RUN, shards.make_shards)
         (tmp_path / "shard-00001.parquet").unlink()
         with pytest.raises(DataError, match="6 of 10 games are left, because shards were deleted or damaged; start"):
             shards.finish(folder, made, 10)

@@ -27,11 +27,10 @@ PACKAGES = (
     "players",
     "envs",
     "evaluation",
-    "policy_gradient",
     "alphazero",
     "web",
 )
-WITH_TENSORS = ("networks", "training", "exporters", "policy_gradient")
+WITH_TENSORS = ("networks", "training", "exporters")
 COMPUTED = {"", "__main__", "common.keras_layers", "common.plugins", "exporters.formats", "networks.registry"}
 """The library's names, the command that is given, the layers that a `.keras` file names, a user's "module:object", a
 Kaggle submission that is checked, and in `networks.build` a network."""

@@ -30,7 +30,7 @@ from distill import inspect
 from distill.common import run_folder
 from distill.games import schema
 from distill.networks import saved
-from distill.training import identity
+from distill.training import checkpoint, identity
 
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM]
 STOPPED = {-number for number in SIGNALS} | {128 + signal.SIGINT, 128 + signal.SIGTERM}
@@ -227,14 +227,16 @@ def test_train_survives_20_strikes(tmp_path):
 
 
 def played(folder: Path) -> str:
-    """The phase of the current iteration: each phase ends with a file of its own."""
+    """The phase of the current iteration."""
     iterations = sorted(folder.glob("iterations/*"))
     if not iterations:
         return "before its first game"
     if not run_folder.result_of(iterations[-1] / "games"):
         return "self-play"
-    ends = {"training": "candidate.keras", "arena": "metrics.json"}
-    return next((phase for phase, file in ends.items() if not (iterations[-1] / file).is_file()), "after an iteration")
+    _, state = checkpoint.load(folder) or ([], {"finished": [], "learned": None})
+    if len(state["finished"]) == len(iterations):
+        return "after an iteration"
+    return "arena" if state["learned"] else "training"
 
 
 @pytest.mark.slow
@@ -265,13 +267,13 @@ def test_selfplay_survives_20_strikes(tmp_path):
 
 
 def repeated(folder: Path) -> str:
-    """The phase of a run that learns while others play, by the last file in its folder."""
+    """The phase of a run that learns while others play."""
     if not run_folder.result_of(folder / "iterations/0001/games"):
         return "teacher"
-    last = max(folder.glob("iterations/*"))
-    if (last / "metrics.json").is_file():
+    _, state = checkpoint.load(folder) or ([], {"finished": [], "learned": None})
+    if len(state["finished"]) == len(list(folder.glob("iterations/*"))):
         return "after an iteration"
-    return "playing" if (last / "checkpoint.npz").is_file() else "learning"
+    return "playing" if state["learned"] else "learning"
 
 
 @pytest.mark.slow

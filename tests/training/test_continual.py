@@ -7,7 +7,6 @@ import pytest
 from network_helpers import same
 from selfplay_helpers import tiny
 
-from distill.common import UserError
 from distill.common.settings import build
 from distill.datasets import replay
 from distill.training import checkpoint, continual
@@ -21,13 +20,12 @@ def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_
         Recipe, {"epochs": 2, "batch_size": 64, "lr": 0.02, "value_target": "outcome", "optimizer": optimizer}
     )
     learner, resumed = (continual.begin(tiny(), recipe) for _ in range(2))
-    with pytest.raises(UserError, match="no checkpoint"):
-        continual.resume(resumed, tmp_path)
     first = continual.learn(learner, examples, 0.02, seed=1)
     assert first["steps"] == 2 * (len(examples) // 64)
     checkpoint.save(tmp_path, learner, first)
-    assert checkpoint.load(tmp_path)[1] == pytest.approx(first)
-    continual.resume(resumed, tmp_path)
+    arrays, state = checkpoint.load(tmp_path)
+    assert state == pytest.approx(first)
+    checkpoint.restore(resumed, arrays, tmp_path)
     for table in (examples, examples[:40], examples):  # also one smaller than a batch
         second, again = (continual.learn(model, table, 0.01, seed=2) for model in (learner, resumed))
         assert second | {"step_seconds": 0} == pytest.approx(again | {"step_seconds": 0})

@@ -1,4 +1,4 @@
-"""A REINFORCE run (`policy_gradient/`): whose moves are learned, schedules, the gate, and kills at any point."""
+"""A REINFORCE run (`experiments/reinforce/`): whose moves are learned, schedules, the gate, and kills at any point."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,11 @@ from distill.common.settings import build
 from distill.networks import saved
 from distill.players.match import play_games, results_of
 from distill.players.names import make
-from distill.policy_gradient import games as source
-from distill.policy_gradient import run
-from distill.policy_gradient.games import LEARNER
-from distill.policy_gradient.settings import ReinforceConfig
 from distill.training import checkpoint, history, step
+from experiments.reinforce import games as source
+from experiments.reinforce import run
+from experiments.reinforce.games import LEARNER
+from experiments.reinforce.settings import ReinforceConfig
 
 TINY = build(
     ReinforceConfig,

@@ -7,12 +7,13 @@ import pytest
 from helpers import change_record
 from network_helpers import same
 
-from distill import networks, reinforce
+from distill import networks
 from distill.common import run_folder
 from distill.exporters import publish
 from distill.networks import finding, predict, saved
-from distill.policy_gradient import run as policy_gradient
 from distill.training import history
+from experiments.reinforce import __main__ as reinforce
+from experiments.reinforce import run as policy_gradient
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
@@ -21,7 +22,7 @@ SMOKE = ["--arch", "resnet", "--baseline", "value", "--preset", "smoke", "--eval
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, small_shapes, checked_here):
-    """A finished run of `distill reinforce`."""
+    """A finished run of `experiments.reinforce`."""
     out = tmp_path_factory.mktemp("models") / "resnet-reinforce"
     assert reinforce.main([*SMOKE, "--out", str(out)]) == 0
     return out
@@ -86,3 +87,17 @@ def test_a_wrong_initial_network_is_named(tmp_path, complaint):
     line = complaint(reinforce, "--init", tmp_path / "cnn.keras", "--baseline", "value", *out)
     assert "no value head; train one" in line
     assert {path.name for path in (tmp_path / "out").iterdir()} == {".lock"}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--arch", "gpt"], "--arch gpt must be one of"),
+        (["--arch", "cnn", "--init", "models/pillar"], "--arch and --init exclude each other"),
+    ],
+)
+def test_a_wrong_value_is_one_line(words, problem, capsys):
+    assert reinforce.main(words) == 2
+    message = capsys.readouterr().err
+    assert problem in message
+    assert message.count("\n") == 1

@@ -1,13 +1,13 @@
 """Train a network on games against itself by REINFORCE, without any search.
 
-    python -m distill.reinforce
-    python -m distill.reinforce --init models/pillar --steps 100 --games 128 --lr 1e-4 --entropy 0.01 0.01
+    python -m experiments.reinforce
+    python -m experiments.reinforce --init models/pillar --steps 100 --games 128 --lr 1e-4 --entropy 0.01 0.01
 
 The learner plays batches of games, all in lock step, against its opponents, earlier copies of itself, half of them from
-either side; each batch gives one step of policy gradient (`policy_gradient/`). After every `--gate-games`
-training games the learner's score in them decides, by `gate_rule`, whether it replaces its oldest opponent. Every game
-counts in one decision only: tested after every batch, a learner as good as its opponent would soon pass by chance. The
-learner changes while the games are played, so the score is that of the learner on the way.
+either side; each batch gives one step of policy gradient. After every `--gate-games` training games the learner's score
+in them decides, by `gate_rule`, whether it replaces its oldest opponent. Every game counts in one decision only: tested
+after every batch, a learner as good as its opponent would soon pass by chance. The learner changes while the games are
+played, so the score is that of the learner on the way.
 
 Players draw their moves from their policies, but in what is called "greedy". Every `--eval-every` steps the learner
 plays `punisher` and `random` from the empty board: logged, never used to choose.
@@ -20,11 +20,6 @@ interruption.
 
 from __future__ import annotations
 
-from distill.__main__ import start
-
-if __name__ == "__main__":
-    start("reinforce")
-
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +27,9 @@ from distill import networks
 from distill.common import cli
 from distill.common.settings import Preset, Presets, as_json, by_path, smoke
 from distill.networks import finding
-from distill.policy_gradient import RIVALS
-from distill.policy_gradient.settings import AUTO, ReinforceConfig
 from distill.training import identity
+from experiments.reinforce import RIVALS
+from experiments.reinforce.settings import AUTO, ReinforceConfig
 
 ARCH = "mk4"
 """The network of a run that starts from scratch without --arch."""
@@ -104,8 +99,8 @@ def run(config: ReinforceConfig) -> str:
         networks.start_backend(aloud=True)
         from distill.exporters import card, publish
         from distill.networks import saved
-        from distill.policy_gradient import run as policy_gradient
         from distill.training import step
+        from experiments.reinforce import run as policy_gradient
 
         architecture = config.arch.replace(name=arch)
         core = step.initial_network(architecture, config.init, config.learning.baseline == "value", config.seed)
@@ -136,4 +131,7 @@ def _result(out: Path, metrics: dict[str, Any]) -> str:
     return f"{out}: after {metrics['training_games']:,} games it wins {', '.join(parts)}"
 
 
-main = cli.Command("reinforce", ReinforceConfig, run, PRESETS)
+main = cli.Command("reinforce", ReinforceConfig, run, PRESETS, package="experiments")
+
+if __name__ == "__main__":
+    raise SystemExit(main())

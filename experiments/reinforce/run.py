@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 from numpy.typing import NDArray
 
 from distill.common import UserError, say
@@ -25,10 +27,10 @@ from distill.players.intervals import share
 from distill.players.match import play_games, results_of
 from distill.players.names import make
 from distill.players.network import NetworkPlayer
-from distill.policy_gradient import RIVALS, games
-from distill.policy_gradient.games import LEARNER, GamesState, GamesStream
-from distill.policy_gradient.settings import ReinforceConfig
-from distill.training import checkpoint, history, loop, losses, step
+from distill.training import checkpoint, history, loop, step
+from experiments.reinforce import RIVALS, games
+from experiments.reinforce.games import LEARNER, GamesState, GamesStream
+from experiments.reinforce.settings import ReinforceConfig
 
 PANELS = {
     "games won": ["punisher_won", "random_won"],
@@ -85,6 +87,21 @@ def train(core: keras.Model, config: ReinforceConfig, folder: Path) -> GamesStat
     return state
 
 
+class Learner(step.TrainingModel):
+    """The network as it trains: as it plays, with the mean entropy of its policy in the last steps."""
+
+    entropy: keras.metrics.Mean
+
+    def call(self, boards: Any, training: bool = False, mask: Any = None) -> Any:
+        return super().call(boards, training=False, mask=mask)
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        self.entropy.update_state(entropy(ops.log_softmax(y_pred["logits"])))
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+
 def learner(core: keras.Model, config: ReinforceConfig) -> step.TrainingModel:
     """A copy of the network, ready for steps of policy gradient.
 
@@ -93,12 +110,42 @@ def learner(core: keras.Model, config: ReinforceConfig) -> step.TrainingModel:
     learning = config.learning
     if learning.baseline == "value":
         heads.require_value(core, core.name)
-    loss = partial(losses.policy_gradient_loss, baseline=learning.baseline, value_weight=learning.value_weight)
-    model = step.compiled(copy(core, config.precision), config.recipe(), loss)
-    model.as_played, model.entropy = True, keras.metrics.Mean(name="entropy")
+    loss = partial(policy_gradient_loss, baseline=learning.baseline, value_weight=learning.value_weight)
+    model = step.compiled(copy(core, config.precision), config.recipe(), loss, Learner)
+    assert isinstance(model, Learner)
+    model.entropy = keras.metrics.Mean(name="entropy")
     if keras.backend.backend() == "tensorflow":
         _trace_for_any_size(model)
     return model
+
+
+def policy_gradient_loss(
+    targets: Mapping[str, Any], outputs: Mapping[str, Any], *, baseline: str, value_weight: float
+) -> Any:
+    """The loss of REINFORCE (Williams 1992) with an entropy bonus, (B,), of a move that was played on each board:
+
+        −(return − baseline) · log π(move) − entropy_weight · H(π) + value_weight · (value − return)²
+
+    The last term is for networks with a value head. No gradient flows through the baseline.
+
+    Args:
+      targets: `move` int32, `return`, `baseline` and `entropy_weight` float32, all (B,).
+      baseline: "value" takes the network's value as the baseline; otherwise it is that of the targets.
+    """
+    log_policy = ops.log_softmax(outputs["logits"])
+    # The log probability of the move that was played.
+    chosen = ops.sum(ops.one_hot(targets["move"], COLUMNS, dtype=log_policy.dtype) * log_policy, axis=1)
+    # A value baseline is a constant: the value learns from its own term.
+    expected = ops.stop_gradient(outputs["value"]) if baseline == "value" else targets["baseline"]
+    loss = -(targets["return"] - expected) * chosen - targets["entropy_weight"] * entropy(log_policy)
+    if "value" in outputs:
+        loss += value_weight * ops.square(outputs["value"] - targets["return"])
+    return loss
+
+
+def entropy(log_policy: Any) -> Any:
+    """H(π) in nats, (B,): log 7 if all columns are equally likely, 0 if one is certain."""
+    return -ops.sum(ops.exp(log_policy) * log_policy, axis=1)
 
 
 def _trace_for_any_size(model: step.TrainingModel) -> None:

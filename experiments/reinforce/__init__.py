@@ -1,4 +1,4 @@
-"""REINFORCE: a network learns from games against earlier copies of itself, without search (command `reinforce`).
+"""REINFORCE: a network learns from games against earlier copies of itself, without search.
 
 `settings` has its settings, `games` plays the games and makes training batches of them, `run` trains, and evaluates the
 network against built-in players.

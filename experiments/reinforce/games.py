@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from distill.game.rules import CELLS
 from distill.networks import saved
 from distill.networks.copies import copy
-from distill.players.match import Games, Pairing, decide, play_games, results_of
+from distill.players.intervals import share
+from distill.players.match import Games, Pairing, play_games, results_of
 from distill.players.network import NetworkPlayer
 from distill.players.player import seeds_for
-from distill.policy_gradient.settings import ReinforceConfig
 from distill.training.schedule import State
 from distill.training.step import TrainingModel
 from distill.training.streams import Batch, Stream
+from experiments.reinforce.settings import ReinforceConfig
 
 LEARNER = 0
 """The learner's index in a list of players; its opponents, or its rival, follow."""
@@ -106,3 +107,24 @@ def learner_moves(games: Games, pairings: Sequence[Pairing]) -> tuple[NDArray[np
 def match_seed(config: ReinforceConfig, purpose: int, number: int) -> int:
     """The seed of a match for one of the purposes above."""
     return int(seeds_for(config.seed, purpose, number)[0])
+
+
+def decide(
+    window: Sequence[float], points: Sequence[float], *, games: int, gate: float, rule: str
+) -> tuple[list[float], bool]:
+    """The window after a batch of games, and whether the candidate is above the gate.
+
+    Windows are disjoint: each is evaluated once, when it holds enough games, and the next starts empty. Evaluated after
+    every batch, a sliding window would sooner or later pass a candidate no better than the champion by chance.
+
+    Args:
+      window: the candidate's points in the games since the last decision, 1, ½ or 0 each.
+      points: the same for the batch, against the same champion.
+      games: smallest window; batches are not split.
+      gate: "lower" passes with a lower bound above it, "mean" with a score that reaches it.
+    """
+    whole = [*window, *points]
+    if len(whole) < games:
+        return whole, False
+    score = share(whole)
+    return [], score.low > gate if rule == "lower" else score.mean >= gate

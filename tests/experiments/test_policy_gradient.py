@@ -18,9 +18,9 @@ from network_helpers import (
 from distill import networks
 from distill.common import UserError
 from distill.common.settings import build
-from distill.policy_gradient import run
-from distill.policy_gradient.settings import ReinforceConfig
-from distill.training import losses, step
+from distill.training import step
+from experiments.reinforce import run
+from experiments.reinforce.settings import ReinforceConfig
 
 
 def learner(core, baseline, **settings):
@@ -63,7 +63,7 @@ def test_loss_and_gradient_are_the_closed_forms_of_the_formula(baseline):
     outputs = {"logits": tf.constant(logits, tf.float32), "value": tf.constant(value, tf.float32)}
     with tf.GradientTape() as tape:
         tape.watch(outputs)
-        loss = tf.reduce_mean(losses.policy_gradient_loss(targets, outputs, baseline=baseline, value_weight=weight))
+        loss = tf.reduce_mean(run.policy_gradient_loss(targets, outputs, baseline=baseline, value_weight=weight))
     gradient = tape.gradient(loss, outputs)
     assert float(loss) == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(gradient["logits"], by_logits / number, atol=1e-6)
