@@ -14,11 +14,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from distill.common.keras_layers import register_with_keras
-from distill.common.plugins import hash_imports
+from distill.common.plugins import watch_imports
 
-hash_imports()  # now, because a notebook may import a user's module before it uses the library
-register_with_keras()  # now, because a program may use Keras without this library
+watch_imports()  # now, because a program may import its own module, or Keras, before it uses the library
 
 VERSION = "0.2.0"
 """The version without the commit, as files of games name it; `__version__` adds the commit: 0.2.0+g1234567."""

@@ -4,11 +4,11 @@
     python -m distill.arena models/cnn my_players:centre             # your own function, in my_players.py
     python -m distill.arena models/cnn solver --opening-plies 0
 
-In: players by name (`players/names.py`). Out: the tables, and with `--out` a folder with a record. Every pair plays
-`--games` games: each opening twice, once from either side. Random openings leave some games decided, so that even
-perfect play does not win them all; from the empty board (`--opening-plies 0`) games differ only by the players'
-randomness. There the solver, which draws among its best moves, wins every game that it begins, so a player's wins
-against it are games that the player began. `distill walk` lists the moves that give the win away.
+In: players by name (`players/names.py`). Out: the tables. Every pair plays `--games` games: each opening twice, once
+from either side. Random openings leave some games decided, so that even perfect play does not win them all; from the
+empty board (`--opening-plies 0`) games differ only by the players' randomness. There the solver, which draws among its
+best moves, wins every game that it begins, so a player's wins against it are games that the player began. `distill
+walk` lists the moves that give the win away.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("arena")
 
-import dataclasses
-from contextlib import nullcontext
-from pathlib import Path
 from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from distill.common import cli, cores, run_folder
-from distill.common.settings import CommandLine, NameOrPath, Seed, Settings, as_json
+from distill.common import cli, cores
+from distill.common.settings import CommandLine, NameOrPath, Seed, Settings
 from distill.players import match, names
 from distill.players.match import openings
 
@@ -36,7 +33,7 @@ class ArenaConfig(Settings):
 
     command_line: ClassVar[CommandLine] = CommandLine(
         words="players",
-        flags=("games", "opening_plies", "workers", "seed", "out"),
+        flags=("games", "opening_plies", "workers", "seed"),
         examples=("models/cnn random uct:100 --games 200", "models/cnn solver --opening-plies 0"),
         page="docs/players.md",
     )
@@ -49,8 +46,6 @@ class ArenaConfig(Settings):
     """processes for searches and the solver"""
     seed: Seed = 0
     """seed of openings, searches and random moves"""
-    out: Path | None = None
-    """folder for the record; default: none is written"""
 
     @model_validator(mode="after")
     def _check_players(self) -> Self:
@@ -70,32 +65,20 @@ class ArenaConfig(Settings):
         return openings(self.games // 2, self.opening_plies, self.seed)
 
 
-PRESETS: cli.Presets = {
-    "smoke": cli.smoke(players=(str(cli.SMOKE_MODELS / "cnn"), "random"), games=4, out=cli.SMOKE_MODELS / "arena")
-}
+PRESETS = {"smoke": cli.smoke(players=(str(cli.SMOKE_MODELS / "cnn"), "random"), games=4)}
 
 
 def run(config: ArenaConfig) -> str:
-    """Play, print the tables, record the result in `--out`; the last line names the best player."""
-    settings, out = as_json(config), config.out
-    held = (
-        run_folder.opened(out, "arena", settings, settings=settings, files=(), restart=True) if out else nullcontext()
-    )
-    with held as folder:
-        players = [names.make(name, config.workers) for name in config.players]
-        standings, figures, tables = match.meet(players, config.openings(), config.seed)
-        games, distinct = figures["games"], figures["distinct_games"]
-        origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
-        print(f"{tables}\n{games} games, {distinct} of them distinct, from {origin}")
-        # Deterministic players repeat games; an interval that counts each of them would look better than it is.
-        if 10 * distinct < 9 * games:
-            print("many games are the same, so the intervals, which assume independent games, are too narrow")
-        if folder:
-            folder.begin()
-            rows = [dataclasses.asdict(standing) for standing in standings]
-            folder.finish({"networks": names.evaluated(config.players), "standings": rows} | figures)
-    line = f"{standings[0].player} is first with {match.percent(standings[0].score)} of the points"
-    return line + (f" · {out}" if out else "")
+    """Play and print the tables; the last line names the best player."""
+    players = [names.make(name, config.workers) for name in config.players]
+    standings, games, tables = match.meet(players, config.openings(), config.seed)
+    number, distinct = len(games.lines), len(set(games.lines))
+    origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
+    print(f"{tables}\n{number} games, {distinct} of them distinct, from {origin}")
+    # Deterministic players repeat games; an interval that counts each of them would look better than it is.
+    if 10 * distinct < 9 * number:
+        print("many games are the same, so the intervals, which assume independent games, are too narrow")
+    return f"{standings[0].player} is first with {match.percent(standings[0].score)} of the points"
 
 
 main = cli.Command("arena", ArenaConfig, run, PRESETS)

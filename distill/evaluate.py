@@ -30,7 +30,6 @@ from distill.common.cluster import Cluster
 from distill.common.settings import CommandLine, NameOrPath, Seed, Settings, as_json
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, labels, report
-from distill.evaluation.grading import Summary
 from distill.games import reader, shards
 from distill.networks import finding
 from distill.players import names
@@ -43,7 +42,7 @@ class EvaluateConfig(Settings):
 
     command_line: ClassVar[CommandLine] = CommandLine(
         words="players",
-        flags=("half", "sets", "boards", "benchmark", "workers", "cluster", "seed", "out"),
+        flags=("half", "sets", "boards", "workers", "cluster", "seed", "out"),
         examples=("models/cnn random uct:100", "models/cnn data/reference/validation --boards 500"),
         page="docs/benchmark.md",
     )
@@ -56,8 +55,6 @@ class EvaluateConfig(Settings):
     """sets of the benchmark, such as midgame heldout; default: all"""
     boards: int | None = Field(None, ge=1)
     """largest number of boards per set; default: all"""
-    benchmark: Path | None = None
-    """folder of graded boards; default: the shipped ones"""
     workers: int = Field(cores(), ge=1)
     """processes for searches and the solver"""
     cluster: str | None = Field(None, title="URL")
@@ -107,38 +104,36 @@ def run(config: EvaluateConfig) -> str:
         others = [name for name in config.players if Path(name) not in of_games]
         players = [names.make(name, config.workers, cluster=cluster) for name in others]
         metrics["networks"] = names.evaluated([player.name for player in players])
-        summaries, line = _grade_players(config, players, metrics, page)
+        grades, line = _grade_players(config, players, metrics, page)
         last = [line, *(_compare_labels(folder, players, metrics, page) for folder in of_games)]
         record.begin()
-        report.plot(out / "by_set.png", summaries)
         write_atomically(out / "report.md", ("\n\n".join(page) + "\n").encode())
         record.finish(report.plain(metrics))
+        report.plot(out / "by_set.png", grades)
     return f"{' · '.join(last)} · {out / 'report.md'}"
 
 
 def _grade_players(
     config: EvaluateConfig, players: Sequence[Player], metrics: dict[str, Any], page: list[str]
-) -> tuple[list[Summary], str]:
+) -> tuple[report.Players, str]:
     """Add the players' grades to the metrics and the page; returns the grades and a line on the best player."""
-    boards = grading.read_boards(config.benchmark, config.half, config.sets, config.boards, config.seed)
+    boards = grading.read_boards(config.half, config.sets, config.boards, config.seed)
     graded = [grading.grade_aloud(player, boards, config.seed) for player in players]
-    summaries = [
-        grading.summarise(player, boards, grades, config.seed) for player, grades in zip(players, graded, strict=True)
-    ]
+    by_player = {one.name: grading.by_set(boards, one) for one in graded}
     pairs = {
         f"{one.name} − {other.name}": grading.compare(boards, one, other) for one, other in combinations(graded, 2)
     }
     metrics["benchmark"] = {"half": config.half, "boards": len(boards), "sets": boards.sets}
-    metrics["players"] = {one.name: one for one in summaries}
+    metrics["players"] = {name: {"sets": sets} for name, sets in by_player.items()}
     metrics["paired_differences"] = pairs
-    print(f"{report.headline(summaries)}\n\n{report.by_set(summaries, 'outcome')}\n")
+    print(f"{report.headline(by_player)}\n\n{report.by_set(by_player, 'outcome')}\n")
     page.append(f"Benchmark: {len(boards):,} boards of the {config.half} half.")
-    page += report.of_players(summaries, pairs)
+    page += report.of_players(by_player, pairs)
     # The last line names the best player on the first headline set that was graded.
-    main = report.headline_sets(summaries)[0]
-    best = max(summaries, key=lambda one: one.sets[main]["optimal"].mean)
-    optimal, outcome = (report.percent(best.sets[main][metric]) for metric in ("optimal", "outcome"))
-    return summaries, f"{best.name} is best on {main}: {optimal} % optimal, {outcome} % outcome"
+    main = report.headline_sets(by_player)[0]
+    best = max(by_player, key=lambda name: by_player[name][main]["optimal"].mean)
+    optimal, outcome = (report.percent(by_player[best][main][metric]) for metric in ("optimal", "outcome"))
+    return by_player, f"{best} is best on {main}: {optimal} % optimal, {outcome} % outcome"
 
 
 def _compare_labels(folder: Path, players: Sequence[Player], metrics: dict[str, Any], page: list[str]) -> str:

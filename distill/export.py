@@ -25,7 +25,7 @@ from typing import ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from distill import networks
-from distill.common import UserError, cli, provenance, run_folder
+from distill.common import UserError, cli, provenance
 from distill.common.settings import CommandLine, NameOrPath, Settings
 from distill.exporters.formats import FORMATS, SAVED_MODEL
 from distill.networks import finding
@@ -86,9 +86,8 @@ def run(config: ExportConfig) -> str:
     from distill.networks import saved
 
     core, folder = saved.load_core(file), config.out or file.parent
-    results = card.read_results(file.parent) if file.name == finding.BEST else card.results({})
-    with run_folder.locked(folder):
-        written = publish.publish(core, folder, results, file, config.formats)
+    results = card.results(file.parent if file.name == finding.BEST else None)
+    written = publish.publish(core, folder, results, file, config.formats)
     worst = max(checked.difference for checked in written.values() if not checked.losses)
     difference = f"largest difference from the network {worst:.1e} ({conversion.MEASURE})"
     losses = [
@@ -103,8 +102,7 @@ def _write_page(models: Sequence[str], folder: Path) -> str:
     from distill.exporters.static_page import write_static_page
     from distill.players import levels
 
-    with run_folder.locked(folder.absolute().parent):  # the folder itself is replaced
-        write_static_page(models, folder, levels.elo_of_static_page(finding.network_file(models[0])))
+    write_static_page(models, folder, levels.elo_of_static_page(finding.network_file(models[0])))
     return f"{folder}: a static page; any file server shows it: python -m http.server --directory {folder}"
 
 

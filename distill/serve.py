@@ -15,21 +15,17 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("serve")
 
-import logging
 import socket
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, IPvAnyAddress
 
-from distill.common import UserError, cli, cores, first_line, plugins, provenance, say
+from distill.common import UserError, cli, cores, plugins, provenance, say
 from distill.common.settings import CommandLine, Settings
 from distill.mcts import compiling
 from distill.networks import finding
-
-if TYPE_CHECKING:
-    import uvicorn
 
 GRACE = 1
 """Seconds that requests in progress have to finish when the server stops."""
@@ -58,8 +54,8 @@ class ServeConfig(Settings):
     """IP address to listen on; 0.0.0.0 or ::, all interfaces"""
     port: int = Field(8765, ge=0, le=65535)
     """port to listen on; 0 takes a free one"""
-    allow_host: tuple[Annotated[str, Field(pattern="^[^:/]*$")], ...] = Field((), title="HOST")
-    """host names it answers to, besides localhost and IP addresses"""
+    allow_host: tuple[Annotated[str, Field(pattern="^[^:/*]+$")], ...] = Field((), title="HOST")
+    """the only host names that it answers to, besides localhost and --host; default: with 0.0.0.0 or ::, any"""
     allow_origin: tuple[Origin, ...] = Field((), title="URL")
     """web sites that may use the API, such as https://example.org"""
     allow_frame: tuple[Origin, ...] = Field((), title="URL")
@@ -75,12 +71,10 @@ PRESETS: cli.Presets = {"smoke": cli.smoke(models=cli.SMOKE_MODELS, port=0, max_
 
 def run(config: ServeConfig) -> str:
     """Serve until interrupted."""
-    try:
+    with provenance.extra("serve", "the server"):
         import uvicorn
 
         from distill.web.api import application
-    except ModuleNotFoundError as error:
-        raise UserError(f"serve needs the web packages: {provenance.install_line('serve')}") from error
     from distill.web.opponents import Opponents
 
     if config.models and not finding.networks([config.models], (finding.EXPORTED,)):
@@ -94,36 +88,25 @@ def run(config: ServeConfig) -> str:
             say(notice)
         for search in ("uct", "puct"):
             compiling.prepare(search)  # now, so that no request waits for it
-        host = f"[{config.host}]" if config.host.version == 6 else config.host
+        host = f"[{config.host}]" if config.host.version == 6 else str(config.host)
         url = f"http://{host}:{listener.getsockname()[1]}/"
         say(f"play at {url} · API at {url}docs · Ctrl-C stops")
         if not config.host.is_loopback:
-            say("Anyone who can reach this machine can play. Other names for it need --allow-host NAME.")
-        app = application(opponents, config.allow_host, config.allow_origin, config.allow_frame)
+            say("Anyone who can reach this machine can play.")
+        # Another site that points its own name at this machine (DNS rebinding) must not reach a server for it alone.
+        hosts = ["localhost", host, *config.allow_host]
+        if config.host.is_unspecified and not config.allow_host:
+            hosts = ["*"]
+        app = application(opponents, hosts, config.allow_origin, config.allow_frame)
         how: dict[str, Any] = {"http": "h11", "ws": "none", "log_level": "warning", "access_log": False}
-        _server(uvicorn.Config(app, timeout_graceful_shutdown=GRACE, **how)).run([listener])
+        uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=GRACE, **how)).run([listener])
     return "stopped"
-
-
-def _server(config: uvicorn.Config) -> uvicorn.Server:
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # it reports each request that it cuts off
-            await super().shutdown(sockets)
-
-    return Server(config)
 
 
 def _listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
     family = socket.AF_INET6 if host.version == 6 else socket.AF_INET
-    try:
-        # Listen now, so that the printed address accepts connections; at :: to IPv4 as well.
-        listener = socket.create_server((str(host), port), family=family, dualstack_ipv6=str(host) == "::")
-    except (OSError, ValueError) as error:  # ValueError: a machine without IPv6
-        problem = f"--host {host} --port {port} cannot be used ({first_line(error)}); choose another"
-        raise UserError(problem) from error
+    # Listen now, so that the printed address accepts connections; at :: to IPv4 as well.
+    listener = socket.create_server((str(host), port), family=family, dualstack_ipv6=str(host) == "::")
     # Accepted connections inherit it. Without it the second packet of a reply waits some 40 ms for the client's
     # acknowledgement of the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from distill.training.losses import Loss
 
-FILES = ("checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "tensorboard")
+FILES = ("checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "tensorboard", finding.PUBLISHED)
 """Files that a restart deletes; the exported model stays until the next one replaces it."""
 
 KIND = "training run"
@@ -177,8 +177,6 @@ def run(
         )
         if not len(held_out):
             raise DataError("no validation board that is not a training board too: generate more games")
-        if config.export:
-            publish.require_ours(out / finding.PUBLISHED)
         if loss is not None:
             loss = losses.checked(loss, core, training, config.learning)
         if config.log == "tensorboard":
@@ -204,7 +202,7 @@ def run(
             "training_games": [{name: run[name] for name in ("games", "rows", "settings")} for run in runs],
         } | accuracy.measure(saved.predict_with(best), rows, training)
         if config.export:
-            publish.publish_if_possible(best, out, card.read_results(out, metrics))
+            publish.publish_if_possible(best, out, card.results(out, metrics))
         else:
             print(f"no SavedModel was written; python -m distill.export {out} writes it")
         folder.finish(metrics)

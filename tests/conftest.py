@@ -85,6 +85,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from helpers import REFERENCE, change_record
 
     from distill import export
+    from distill.common import run_folder
+    from distill.exporters import publish
 
     name, base = "pillar", tmp_path_factory.getbasetemp()
     root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "exports"
@@ -92,13 +94,12 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, done = root / name, root / f"{name}.done"
     with portalocker.Lock(root / f"{name}.lock", timeout=900):
         if not done.exists():
-            (folder / ".saved_model.new.partial").mkdir(parents=True)  # of a killed export
-            (folder / "saved_model").mkdir()
+            (folder / "saved_model" / ".new.partial").mkdir(parents=True)  # of a killed export
             for file in ("best.keras", "_run.json"):
                 shutil.copy(REFERENCE / name / file, folder)
             change_record(folder, lambda record: record.update(result=None))  # a card without figures
-            for file, text in (("older", ""), ("SHA256SUMS", "0  older\n0  export.json\n")):
-                (folder / "saved_model" / file).write_text(text)
+            with run_folder.replaced(folder / "saved_model", publish.KIND, ["older"]) as new:
+                (new / "older").touch()
             assert export.main([str(folder), "--formats", "onnx", "savedmodel", "litert"]) == 0
             done.touch()
     return folder

@@ -4,7 +4,9 @@ import ast
 import contextlib
 import hashlib
 import json
+import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +23,7 @@ from distill.common import file_hash, run_folder
 from distill.common.executors import Workers
 from distill.game import encoding, rules
 from distill.games import reader, schema, shards
+from distill.games.shards import RunSettings
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))

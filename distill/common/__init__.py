@@ -1,6 +1,6 @@
 """What every command needs: settings as flags, one-line errors, progress, atomic files, locks, versions."""
 
-from distill.common.errors import DataError, Interrupted, OutputError, UserError, first_line, listed, shortened
+from distill.common.errors import DataError, Interrupted, OutputError, UserError, first_line, listed
 from distill.common.files import (
     canonical_json,
     file_hash,
@@ -15,5 +15,5 @@ from distill.common.progress import Progress, say, say_once
 __all__ = [
     "DataError", "Interrupted", "OutputError", "Progress", "UserError", "canonical_json", "cores",
     "file_hash", "first_line", "json_bytes", "listed", "read_object", "say", "say_once",
-    "shortened", "write_atomically", "write_json",
+    "write_atomically", "write_json",
 ]  # fmt: skip

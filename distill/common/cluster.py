@@ -18,7 +18,7 @@ from distill.common.errors import UserError, first_line
 from distill.common.executors import ONE_THREAD, Elsewhere
 from distill.common.files import write_atomically
 from distill.common.progress import silence
-from distill.common.provenance import install_line
+from distill.common.provenance import extra
 from distill.common.run_folder import differences
 
 CONNECT_SECONDS = 15.0
@@ -36,18 +36,17 @@ class Cluster(Elsewhere):
     Args:
       versions: what must be equal in this process and on every worker, because results depend on it.
 
-    Raises UserError without the extra, a scheduler or a worker, and where a worker has other versions.
+    Raises UserError without the extra or a scheduler, and where a worker has other versions; TimeoutError without a
+    worker.
     """
 
     window, tries = sys.maxsize, 2
 
     def __init__(self, address: str, versions: Callable[[], Mapping[str, Any]]) -> None:
         super().__init__()
-        try:
+        with extra("cluster", "--cluster"):
             import distributed
             from distributed.scheduler import KilledWorker
-        except ImportError as error:
-            raise UserError(f"--cluster needs the extra cluster: {install_line('cluster')}") from error
         for name in ("distributed", "distributed.client"):  # we report in one line what happens to the cluster
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.address, self.deaths = address, KilledWorker
@@ -64,12 +63,10 @@ class Cluster(Elsewhere):
         return f"--cluster {self.address}"
 
     def _check(self, versions: Callable[[], Mapping[str, Any]]) -> None:
-        """Raise UserError unless the cluster has a worker and all have the versions of this process."""
+        """Raise TimeoutError without a worker, and UserError unless all have the versions of this process."""
+        self._client.wait_for_workers(1, timeout=WORKERS_AWAITED)
         try:
-            self._client.wait_for_workers(1, timeout=WORKERS_AWAITED)
             answers = self._client.run(versions)
-        except TimeoutError as error:
-            raise UserError(f"{self}: no worker there after {WORKERS_AWAITED:.0f} s") from error
         except Exception as error:  # whatever a worker without the package raises
             raise UserError(f"{self}: a worker cannot run distill ({first_line(error)})") from error
         for worker, theirs in sorted(answers.items()):

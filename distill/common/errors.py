@@ -38,12 +38,6 @@ class Interrupted(BaseException):
         self.words: list[str] = []
 
 
-def shortened(word: object) -> str:
-    """A user's text for a message, cut if it is too long for a path."""
-    text = str(word)
-    return text if len(text) <= 300 else f"{text[:80]}…"
-
-
 def listed(names: Sequence[object]) -> str:
     """Names for a message: all, or the first three and how many more there are."""
     return ", ".join(map(str, names if len(names) <= 4 else (*names[:3], f"{len(names) - 3} more")))

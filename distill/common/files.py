@@ -1,4 +1,4 @@
-"""Atomic files and folders, canonical JSON and hashes."""
+"""Atomic files, canonical JSON and hashes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,45 +31,6 @@ def write_atomically(path: Path, content: bytes) -> None:
         if isinstance(error, OSError):
             error.filename = os.fspath(path)  # a full disk is named, too
         raise
-
-
-@contextmanager
-def swapped(place: Path, written: Callable[[Path], Collection[str]]) -> Iterator[Path]:
-    """Yield an empty folder beside `place`, which takes its place once the body has ended without an error.
-
-    Two renames put it in place, so readers see all of the old folder or all of the new one. What a killed process left
-    between them is put right by the next call. Where `place` is a link, the folder that it leads to is replaced.
-
-    Args:
-      written: maps a folder to the names in it that the program wrote; empty unless the folder is complete. Everything
-        else at `place` moves into the new folder. The caller holds a lock.
-    """
-    place = place.resolve()
-    new, old = (place.with_name(f".{place.name}.{which}{PARTIAL}") for which in ("new", "old"))
-    _settle(place, old, written)
-    shutil.rmtree(new, ignore_errors=True)  # left by a killed process
-    new.mkdir(parents=True)
-    try:
-        yield new
-        if place.exists():
-            place.rename(old)
-        new.rename(place)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        _settle(place, old, written)
-
-
-def _settle(place: Path, old: Path, written: Callable[[Path], Collection[str]]) -> None:
-    """Finish a swap whose new folder is in place, or else bring the old one back; remove the old one last."""
-    if not old.exists():
-        return
-    if not written(place):
-        old.rename(place)
-        return
-    for name in {path.name for path in old.iterdir()} - {*written(old)}:
-        if not os.path.lexists(place / name):
-            (old / name).rename(place / name)
-    shutil.rmtree(old)
 
 
 def json_bytes(content: Mapping[str, Any]) -> bytes:

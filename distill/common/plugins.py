@@ -26,6 +26,7 @@ from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
+from distill.common import keras_layers
 from distill.common.errors import Interrupted, UserError, first_line
 from distill.common.files import file_hash
 
@@ -65,19 +66,7 @@ def _import(spec: str, what: str) -> Any:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     name, _, path = spec.partition(":")
-    try:
-        with contextlib.chdir(os.getcwd()):
-            loaded = operator.attrgetter(path)(importlib.import_module(name))
-    except NOT_THEIRS:
-        raise
-    except BaseException as error:
-        problem = f"importing {name} failed: {_last_line(error)}"
-        if name in sys.modules:  # a module's own __getattr__ may raise any error
-            problem = f"{name} has no {path}" + ("" if type(error) is AttributeError else f" ({_last_line(error)})")
-        elif isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
-            hint = "; write it without .py" if name.endswith(".py") else ""
-            problem = f"no module {name} in {os.getcwd()} or on Python's path{hint}"
-        raise UserError(f"{what} {spec}: {problem}") from error
+    loaded = call(lambda: operator.attrgetter(path)(importlib.import_module(name)), f"{what} {spec}")
     if not callable(loaded):
         raise UserError(f"{what} {spec}: {path} is a {type(loaded).__name__}, which cannot be called")
     return loaded
@@ -119,12 +108,14 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder:
-    """Finds what Python's own finder finds, and has the source of a user's module hashed when it is imported."""
+    """Finds what Python's own finder finds, with loaders of our own for Keras and for a user's modules."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         spec = PathFinder.find_spec(name, path, target)
-        if spec and type(spec.loader) is SourceFileLoader and not _is_library(spec.loader.path):
+        if spec and type(spec.loader) is SourceFileLoader and name == "keras":
+            spec.loader = keras_layers.Loader(name, spec.loader.path)
+        elif spec and type(spec.loader) is SourceFileLoader and not _is_library(spec.loader.path):
             if name not in sys.modules:  # no reload: what an import that failed has left does not run
                 _imported.pop(spec.loader.path, None)
             spec.loader = _Loader(name, spec.loader.path)
@@ -135,9 +126,11 @@ def _is_library(file: str) -> bool:
     return any(part in file for part in LIBRARIES)
 
 
-def hash_imports() -> None:
-    """Hash the source of a user's modules from now on when they are imported, and of those imported already."""
+def watch_imports() -> None:
+    """Hash the source of a user's modules, and register our layers with Keras, now or when they are imported."""
     sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder)
+    if "keras" in sys.modules:
+        keras_layers.register(sys.modules["keras"])
     for module in [*sys.modules.values()]:
         file = getattr(module, "__dict__", {}).get("__file__") or ""
         if os.path.isfile(file) and not _is_library(file):

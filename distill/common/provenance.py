@@ -7,10 +7,11 @@ import importlib.metadata
 import json
 import platform
 import subprocess
-import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import distill
+from distill.common.errors import UserError
 
 ROOT = Path(distill.__file__).resolve().parents[1]
 DISTRIBUTION = "connect4-distill"
@@ -77,15 +78,20 @@ def licence() -> Path:
     return next(Path(str(file.locate())) for file in files if file.name == "LICENSE")
 
 
+@contextlib.contextmanager
+def extra(name: str, whose: str) -> Iterator[None]:
+    """Import packages of an extra. Raises UserError with the command that installs them where one is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise UserError(f"{whose} needs the extra {name}: {install_line(name)}") from error
+
+
 def install_line(extra: str) -> str:
     """The command that installs the packages of an extra of pyproject.toml.
 
     It does not name distill, so that it works in a checkout and for an installed package: no package index has distill.
     """
-    if top := checkout():  # may run without being installed
-        project = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        packages = project["optional-dependencies"][extra]
-    else:
-        required = (text.replace("'", '"').partition(";") for text in importlib.metadata.requires(DISTRIBUTION) or ())
-        packages = [name.strip() for name, _, marker in required if marker.strip() == f'extra == "{extra}"']
+    required = (text.replace("'", '"').partition(";") for text in importlib.metadata.requires(DISTRIBUTION) or ())
+    packages = [name.strip() for name, _, marker in required if marker.strip() == f'extra == "{extra}"']
     return f"python -m pip install {' '.join(json.dumps(name) for name in packages)}"

@@ -18,6 +18,7 @@ Readers need no lock, because files are renamed into place when they are complet
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ import portalocker
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from distill.common import provenance
-from distill.common.errors import DataError, UserError, first_line, listed
+from distill.common.errors import DataError, UserError, listed
 from distill.common.files import PARTIAL, canonical_json, json_bytes
 from distill.common.settings import by_path
 from distill.common.storage import Folder, Storage, storage_of
@@ -189,6 +190,27 @@ def opened(
                     path.unlink(missing_ok=True)
 
 
+@contextmanager
+def replaced(folder: Path, kind: str, files: Collection[str]) -> Iterator[Path]:
+    """Yield an empty folder, whose files replace those of the run in `folder` once the body has ended without an error.
+
+    A process that is killed before leaves the old files; while they are replaced, an unfinished run, which the next
+    call deletes. Raises UserError as `opened` does.
+    """
+    with opened(folder, kind, {}, settings={}, files=files, restart=True) as run:
+        new = folder / f".new{PARTIAL}"  # on the same disk
+        shutil.rmtree(new, ignore_errors=True)  # left by a killed process
+        new.mkdir()
+        try:
+            yield new
+            run.begin()
+            for path in new.iterdir():
+                path.rename(folder / path.name)
+            run.finish({})
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+
+
 def differences(recorded: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
     """Each entry that differs, in words: "seed 1 there, 2 here"; entries of nested objects by dotted names."""
     old, new = by_path(recorded), by_path(ours)
@@ -200,20 +222,15 @@ def differences(recorded: Mapping[str, Any], ours: Mapping[str, Any]) -> list[st
 def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a folder, which is created where missing, for one writer; the system releases the lock of a killed process.
 
-    Raises UserError where another process holds it and `wait` is not set, and where files cannot be locked.
+    Raises UserError where another process holds it and `wait` is not set.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder}: is a file; a folder is needed here")
     path = folder.resolve() / LOCK  # the target of a link need not exist yet
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = portalocker.Lock(path, "a", timeout=1e9 if wait else 0, check_interval=0.1, fail_when_locked=not wait)
     try:
         lock.acquire()
-    except portalocker.LockException as error:
-        what = f"files cannot be locked on this file system ({first_line(error)});"
-        if isinstance(error, portalocker.AlreadyLocked):
-            what = "another process is writing here; wait for it, or"
-        raise UserError(f"{folder}: {what} name another --out") from error
+    except portalocker.AlreadyLocked as error:
+        raise UserError(f"{folder}: another process is writing here; wait for it, or name another --out") from error
     try:
         yield
     finally:

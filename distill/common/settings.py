@@ -25,14 +25,13 @@ import argparse
 import json
 import os
 import sys
-import textwrap
 import types
 import typing
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
@@ -249,11 +248,6 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
-    def _split_lines(self, text: str, width: int) -> list[str]:
-        return textwrap.wrap(text, width, break_on_hyphens=False)  # `pillar-plain` stays whole
-
-
 def parse(config_class: type[Config], words: Sequence[str], presets: Presets | None = None, prog: str = "") -> Config:
     """The config that the words of a command line describe.
 
@@ -311,7 +305,7 @@ def _parser(config_class: type[Settings], fields: Mapping[str, FieldInfo], prese
         usage=f"{module} {fields[line.words].title} [flags]" if line.words else f"{module} [flags]",
         description=(config_class.__doc__ or "").split("\n")[0],
         epilog="\n\n".join("\n  ".join([f"{title}:", *listed]) for title, listed in parts.items() if listed),
-        formatter_class=lambda prog: _Help(prog, max_help_position=HELP_COLUMN),
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=HELP_COLUMN),
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
         add_help=False,

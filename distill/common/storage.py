@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from distill.common import DataError, UserError, first_line, write_atomically
-from distill.common.provenance import install_line
+from distill.common.provenance import extra
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +80,8 @@ class Remote:
     @contextlib.contextmanager
     def _system(self) -> Iterator[tuple[Any, str]]:
         """The file system and the root in it; any error of its library becomes one line that names the URL."""
-        try:
+        with extra("remote", self.url):
             import fsspec
-        except ImportError as error:
-            raise UserError(f"{self.url}: URLs need the extra remote: {install_line('remote')}") from error
         try:
             yield fsspec.url_to_fs(self.url)
         except (FileNotFoundError, UserError):

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distill.common import UserError
-from distill.common.provenance import install_line
+from distill.common.provenance import extra
 
 
 def make(opponent: Any = "club", **options: Any) -> Any:
@@ -32,8 +31,6 @@ def agent(player: Any, seed: int | None = None) -> Any:
 
 def _connect4() -> Any:
     """Raises UserError with the install command where a package is missing."""
-    try:
+    with extra("envs", "distill.envs"):
         from distill.envs import connect4
-    except ImportError as error:
-        raise UserError(f"this needs Gymnasium and PettingZoo: {install_line('envs')}") from error
     return connect4

@@ -1,4 +1,4 @@
-"""What the grades of a player's moves (`datasets/grades.py`) add up to: by set, symmetry, first move.
+"""What the grades of a player's moves (`datasets/grades.py`) add up to, set by set.
 
 Every board is graded as stored and mirrored. The board is the unit of the statistics: its grade is the mean of the
 two. In sets whose name holds a diagonal the mirrored half counts for the mirrored set (MIRROR_SET).
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +21,7 @@ from distill.common.progress import Advance, silent
 from distill.datasets import benchmark
 from distill.datasets.benchmark import HEADLINES, GradedBoards, Half
 from distill.datasets.grades import grade_moves, is_critical
-from distill.game.rules import COLUMNS, is_own_mirror, mirror_bits
+from distill.game.rules import COLUMNS, mirror_bits
 from distill.players.intervals import Estimate, difference, share
 from distill.players.names import make
 from distill.players.player import Player, as_player, checked_choices, seeds_for
@@ -42,6 +41,8 @@ CHUNK = 2048
 """Boards between two reports of progress."""
 
 Array: TypeAlias = NDArray[Any]
+BySet: TypeAlias = dict[str, dict[str, Estimate]]
+"""Set → metric → estimate."""
 
 
 # One player -----------------------------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ def set_units(boards: GradedBoards, optimal: Array, outcome: Array, name: str) -
     return {"optimal": units(boards, optimal, name), "outcome": values, "critical": values[critical]}
 
 
-def by_set(boards: GradedBoards, graded: Graded) -> dict[str, dict[str, Estimate]]:
+def by_set(boards: GradedBoards, graded: Graded) -> BySet:
     """For every set, each of METRICS with its 95 % interval."""
     return {
         name: {
@@ -118,7 +119,7 @@ def by_set(boards: GradedBoards, graded: Graded) -> dict[str, dict[str, Estimate
     }
 
 
-def compare(boards: GradedBoards, one: Graded, other: Graded) -> dict[str, dict[str, Estimate]]:
+def compare(boards: GradedBoards, one: Graded, other: Graded) -> BySet:
     """For every set, each metric of `one` minus that of `other` on the same boards, paired."""
     result = {}
     for name in boards.sets:
@@ -127,43 +128,7 @@ def compare(boards: GradedBoards, one: Graded, other: Graded) -> dict[str, dict[
     return result
 
 
-def mirrored_moves(boards: GradedBoards, graded: Graded) -> float | None:
-    """Share of boards on which the moves on the board and on its mirror are each other's mirror.
-
-    Boards that are their own mirror do not count; None where there is no other.
-    """
-    both = ~is_own_mirror(boards.current, boards.mask)
-    return float((graded.moves[0] == graded.moves[1])[both].mean()) if both.any() else None
-
-
 # Players --------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """What was measured of one player.
-
-    Attributes:
-      sets: set → metric → estimate, see `by_set`.
-      mirrored_moves: see `mirrored_moves`.
-      empty_move: its move on the empty board.
-    """
-
-    name: str
-    sets: dict[str, dict[str, Estimate]]
-    mirrored_moves: float | None
-    empty_move: int
-
-
-def summarise(player: Player, boards: GradedBoards, graded: Graded, seed: int) -> Summary:
-    """Sum up a player's grades, and let it move on the empty board."""
-    empty = np.zeros(1, np.uint64)
-    return Summary(
-        name=player.name,
-        sets=by_set(boards, graded),
-        mirrored_moves=mirrored_moves(boards, graded),
-        empty_move=int(checked_choices(player, empty, empty, seeds_for(seed, 2, 0)).moves[0]),
-    )
 
 
 def evaluate_players(
@@ -172,10 +137,9 @@ def evaluate_players(
     sets: str | Sequence[str] | None = None,
     half: Half = "test",
     boards: int | None = None,
-    folder: str | Path | None = None,
     seed: int = 0,
     workers: int = 1,
-) -> dict[str, dict[str, dict[str, Estimate]]]:
+) -> dict[str, BySet]:
     """Grade players move by move against perfect play, without a solver.
 
         grades = distill.evaluate_players(["pillar", "uct:100", my_player], sets=["heldout"], half="dev", boards=200)
@@ -187,7 +151,6 @@ def evaluate_players(
       sets: sets of the benchmark, such as midgame and heldout; None takes all.
       half: "dev" for choices, "test" for headlines.
       boards: most boards of each set; None takes all.
-      folder: of graded boards; None takes the shipped ones.
       seed: of the sample of boards, searches and random moves.
       workers: processes for searches and the solver.
 
@@ -196,18 +159,16 @@ def evaluate_players(
     """
     players = [players] if isinstance(players, str) else players
     sets = [sets] if isinstance(sets, str) else sets
-    chosen = read_boards(Path(folder) if folder else None, half, sets, boards, seed)
+    chosen = read_boards(half, sets, boards, seed)
     resolved = [make(player, workers) if isinstance(player, str) else as_player(player) for player in players]
     if len({player.name for player in resolved}) < len(resolved):
         raise ValueError(f"two players have one name: {', '.join(player.name for player in resolved)}")
     return {player.name: by_set(chosen, grade_aloud(player, chosen, seed)) for player in resolved}
 
 
-def read_boards(
-    folder: Path | None, half: Half, sets: Sequence[str] | None, count: int | None, seed: int
-) -> GradedBoards:
+def read_boards(half: Half, sets: Sequence[str] | None, count: int | None, seed: int) -> GradedBoards:
     """At most `count` boards of each of these sets, all for None. Raises DataError for an unknown set."""
-    boards = benchmark.read(folder, half=half, sets=sets or None)
+    boards = benchmark.read(half=half, sets=sets or None)
     return boards if count is None else sample(boards, count, seed)
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import to_jsonable_python
 
-from distill.common.pictures import new_figure, picture, save_figure
+from distill.common.pictures import new_figure, save_figure
 from distill.common.tables import table
 from distill.datasets.benchmark import HEADLINES
-from distill.evaluation.grading import GENERAL, METRICS, Summary
+from distill.evaluation.grading import GENERAL, METRICS, BySet
 from distill.game.rules import COLUMNS
 from distill.players.intervals import Estimate
 
@@ -25,7 +24,8 @@ LEGEND = """\
 where legal moves differ in it. In percent, with half the width of the 95 % interval; every board is graded twice, as
 stored and mirrored."""
 
-Pairs = Mapping[str, Mapping[str, Mapping[str, Estimate]]]
+Players = Mapping[str, BySet]
+"""Grades by the player's name, or differences by the names of two."""
 
 
 def percent(estimate: Estimate) -> str:
@@ -35,44 +35,34 @@ def percent(estimate: Estimate) -> str:
     return f"{100 * estimate.mean:.1f} ±{50 * (estimate.high - estimate.low):.1f}"
 
 
-def headline(summaries: Sequence[Summary]) -> str:
-    """One row a player: the headline sets, the mean over the tactical sets, symmetry and first move."""
-    main = headline_sets(summaries)
-    header = ["player", *(f"{name} {metric}" for name in main for metric in METRICS)]
-    header += ["tactics optimal", "mirrored moves", "opens in"]
-
-    def mean(values: Sequence[float]) -> str:
-        return f"{100 * float(np.mean(values)):.1f}" if values else "–"
-
-    rows = [
-        [
-            one.name,
-            *(percent(one.sets[name][metric]) for name in main for metric in METRICS),
-            mean([grades["optimal"].mean for name, grades in one.sets.items() if name not in GENERAL]),
-            mean([] if one.mirrored_moves is None else [one.mirrored_moves]),
-            str(one.empty_move + 1),
-        ]
-        for one in summaries
-    ]
+def headline(players: Players) -> str:
+    """One row a player: the headline sets, and the mean over the tactical sets."""
+    main = headline_sets(players)
+    header = ["player", *(f"{name} {metric}" for name in main for metric in METRICS), "tactics optimal"]
+    rows = []
+    for player, sets in players.items():
+        tactics = [grades["optimal"].mean for name, grades in sets.items() if name not in GENERAL]
+        cells = [percent(sets[name][metric]) for name in main for metric in METRICS]
+        rows.append([player, *cells, f"{100 * float(np.mean(tactics)):.1f}" if tactics else "–"])
     return table(header, rows)
 
 
-def headline_sets(summaries: Sequence[Summary]) -> list[str]:
+def headline_sets(players: Players) -> list[str]:
     """Those of HEADLINES that were graded, or else the first set."""
-    names = list(summaries[0].sets)
+    names = [*next(iter(players.values()))]
     return [name for name in HEADLINES if name in names] or names[:1]
 
 
-def by_set(summaries: Sequence[Summary], metric: str) -> str:
+def by_set(players: Players, metric: str) -> str:
     """One row a set, one column a player."""
     rows = []
-    for name in summaries[0].sets:
-        estimates = [one.sets[name][metric] for one in summaries]
+    for name in next(iter(players.values())):
+        estimates = [sets[name][metric] for sets in players.values()]
         rows.append([name, str(estimates[0].units), *map(percent, estimates)])
-    return table(["set", "boards", *(one.name for one in summaries)], rows)
+    return table(["set", "boards", *players], rows)
 
 
-def differences(pairs: Pairs, name: str) -> str:
+def differences(pairs: Players, name: str) -> str:
     """Paired differences on one set, in points; a star where the interval leaves out 0."""
     rows = []
     for pair, sets in pairs.items():
@@ -84,13 +74,13 @@ def differences(pairs: Pairs, name: str) -> str:
     return table([f"{name}, points", *METRICS], rows)
 
 
-def of_players(summaries: Sequence[Summary], pairs: Pairs) -> list[str]:
+def of_players(players: Players, pairs: Players) -> list[str]:
     """The sections on the players, with the plot of `plot`."""
-    page = [LEGEND, headline(summaries), "![by set](by_set.png)"]
+    page = [LEGEND, headline(players), "![by set](by_set.png)"]
     for metric in METRICS:
-        page += [f"## {metric.capitalize()}", by_set(summaries, metric)]
+        page += [f"## {metric.capitalize()}", by_set(players, metric)]
     if pairs:
-        main = headline_sets(summaries)
+        main = headline_sets(players)
         page += ["## On the same boards, paired", *(differences(pairs, name) for name in main)]
     return page
 
@@ -132,20 +122,19 @@ def in_percent(estimates: Sequence[Estimate]) -> tuple[NDArray[np.float64], list
     return means, [means - low, high - means]
 
 
-@picture
-def plot(path: Path, players: Sequence[Summary]) -> None:
+def plot(path: Path, players: Players) -> None:
     """Optimal and outcome for every set, one colour a player, bars of 95 %."""
     from matplotlib import colormaps
 
-    names = list(players[0].sets)
+    names = [*next(iter(players.values()))]
     figure, axes = new_figure(1, 2, 11, 2 + 0.42 * len(names))
     places = np.arange(len(names), dtype=float)
     colours = colormaps["tab10" if len(players) <= 10 else "tab20"]
     for axis, metric in zip(axes, ("optimal", "outcome"), strict=True):
         offsets = np.linspace(-0.3, 0.3, len(players)) if len(players) > 1 else np.zeros(len(players))
         for index, (player, offset) in enumerate(zip(players, offsets, strict=True)):
-            means, errors = in_percent([player.sets[name][metric] for name in names])
-            axis.errorbar(means, places + offset, xerr=errors, fmt="o", color=colours(index), label=player.name)
+            means, errors = in_percent([players[player][name][metric] for name in names])
+            axis.errorbar(means, places + offset, xerr=errors, fmt="o", color=colours(index), label=player)
         axis.set_yticks(places, names if metric == "optimal" else [""] * len(names))
         axis.invert_yaxis()
         axis.set(xlabel=f"{metric}, %", xlim=(0, 102))
@@ -157,8 +146,4 @@ def plot(path: Path, players: Sequence[Summary]) -> None:
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:
     """Results as JSON values: dataclasses become objects, NumPy's numbers plain ones, a missing number null."""
-
-    def default(item: Any) -> Any:
-        return item.tolist() if isinstance(item, np.generic | np.ndarray) else dataclasses.asdict(item)
-
-    return json.loads(json.dumps(value, default=default), parse_constant=lambda _: None)
+    return dict(to_jsonable_python(value, inf_nan_mode="null", fallback=lambda item: item.tolist()))

@@ -1,8 +1,8 @@
 """The model card: what an app developer or a curious reader needs to know about a network, on one page.
 
-It is a template over `export.json`: the network's facts, its files, the results of its run (`results`), and its
-mistakes. `card.md` is the template, followed by what only some cards have. A card starts with the front matter that the
-Hugging Face Hub reads, YAML between two lines of three dashes.
+It is a template over `export.json`: the network's facts, its files, and the results of its run (`results`). `card.md`
+is the template, followed by what only some cards have. A card starts with the front matter that the Hugging Face Hub
+reads, YAML between two lines of three dashes.
 """
 
 from __future__ import annotations
@@ -12,18 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from distill.common import file_hash, run_folder
 from distill.common.settings import by_path
-from distill.datasets import benchmark
 from distill.datasets.benchmark import HEADLINES
-from distill.datasets.grades import grade_moves, keeps_outcome
 from distill.exporters import conversion, quantized
 from distill.exporters.formats import FORMATS, Format
-from distill.game import encoding, rules
 from distill.networks import finding
-from distill.networks.predict import Predict
 
 _TEMPLATE, *_parts = Path(__file__).with_suffix(".md").read_text(encoding="utf-8").split("%% ")
 _PARTS = {part.partition("\n")[0]: part.partition("\n")[2] for part in _parts}
@@ -48,15 +42,25 @@ _LEFT_OUT = (*_TOP1, "by_ply", "kind", "out", "schedule.replay", "prepared", "ex
 """Facts of a run that stand elsewhere on the card, or say nothing about the network."""
 
 
-def results(run: Mapping[str, Any], grades: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What the card says of a run, from its settings and metrics by name; without what is unknown.
+def results(folder: Path | None, metrics: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the card says of the run in a folder, with the grades in a report there or beside it; without the unknown.
 
     - `training`: settings and counts by name, as the card lists them.
     - `top1`: top-1 accuracy by the names of _TOP1; `validation_rows_from`: the rows that it was measured on.
     - `grades`: of `distill.evaluate`: `player`, `half`, and by headline set and metric the mean with its interval.
     - `ships`: whether the run trained a network of `models/reference/`; of others the card knows no licence.
     - `seed`: of the run.
+
+    Args:
+      folder: None: of no run.
+      metrics: the results of a run that has not stored them yet. Of a self-play run, whose metrics are those of its
+        last iteration, only the length counts.
     """
+    record = run_folder.read(folder) if folder else None
+    result = (record.result if record else None) or {} if metrics is None else metrics
+    if "iteration" in result:
+        result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
+    run = {**by_path(record.settings if record else {}), **result}
     # Settings that were not used are no information.
     training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
     place = Path(run.get("out") or "")
@@ -67,25 +71,11 @@ def results(run: Mapping[str, Any], grades: Mapping[str, Any] | None = None) -> 
         "training": training,
         "top1": {name: run[name] for name in _TOP1 if run.get(name) is not None},
         "validation_rows_from": run.get("validation_rows_from"),
-        "grades": grades,
+        "grades": _grades(folder) if folder else None,
         "ships": ships,
         "seed": run.get("learning.seed", run.get("seed")),  # of a training, or of another run
     }
     return {name: value for name, value in known.items() if value is not None}
-
-
-def read_results(folder: Path, metrics: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The `results` that a run's folder records, with the grades in a report in the folder or beside it.
-
-    Args:
-      metrics: the results of a run that has not stored them yet. Of a self-play run, whose metrics are those of its
-        last iteration, only the length counts.
-    """
-    record = run_folder.read(folder)
-    result = (record.result if record else None) or {} if metrics is None else metrics
-    if "iteration" in result:
-        result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
-    return results({**by_path(record.settings if record else {}), **result}, _grades(folder))
 
 
 def _grades(folder: Path) -> dict[str, Any] | None:
@@ -102,27 +92,6 @@ def _grades(folder: Path) -> dict[str, Any] | None:
                 if sets:
                     return {"player": name, "half": result["benchmark"]["half"], "sets": sets}
     return None
-
-
-def mistakes(predict: Predict, most: int = 4) -> dict[str, Any]:
-    """On how many `boards` of `heldout`'s dev half a move is `wrong` (loses the result), and those with fewest stones.
-
-    Each of the `most` examples has the position, the `move`, and the columns that were `right`.
-    """
-    boards = benchmark.read(half="dev", sets=("heldout",))
-    moves = predict(encoding.boards(boards.current, boards.mask))["move"]
-    kept = keeps_outcome(boards.scores)
-    rows = np.flatnonzero(~grade_moves(boards.scores, moves)[1])
-    examples = [
-        {
-            "current": int(boards.current[row]),
-            "mask": int(boards.mask[row]),
-            "move": int(moves[row]),
-            "right": np.flatnonzero(kept[row]).tolist(),
-        }
-        for row in rows[np.argsort(boards.ply[rows], kind="stable")][:most]
-    ]
-    return {"boards": len(boards), "wrong": len(rows), "examples": examples}
 
 
 def write(record: Mapping[str, Any], folder: Path) -> str:
@@ -148,7 +117,6 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
             "index": _index(record),
             "licence": _PARTS["shipped licence" if record["ships"] else "user licence"].rstrip(),
             "figures": "\n".join(_figures(record)) or _PARTS["no figures"].rstrip(),
-            "mistakes": _mistakes(**record["mistakes"]),
         }
     )
 
@@ -213,17 +181,3 @@ def _figures(record: Mapping[str, Any]) -> Iterator[str]:
                 for share in (graded["optimal"], graded["outcome"])
             )
             yield f"  - `{name}`: {best} of its moves are best, {keep} keep the win, draw or loss"
-
-
-def _mistakes(boards: int, wrong: int, examples: Sequence[Mapping[str, Any]]) -> str:
-    """`mistakes` in words, with the examples drawn next to each other."""
-    said = f"On {wrong:,} of {boards:,} boards of the dev half of `heldout`, its move gives a win or a draw away."
-    if not examples:
-        return said
-    shown = []
-    for mistake in examples:
-        drawn = rules.draw(rules.Position(mistake["current"], mistake["mask"])).splitlines()
-        right = ", ".join(str(column + 1) for column in mistake["right"])
-        shown.append([*drawn, f"plays {mistake['move'] + 1}", f"right: {right}"])
-    lines = ["   ".join(f"{part:16}" for part in line).rstrip() for line in zip(*shown, strict=True)]
-    return "\n".join([f"{said} Those with the fewest stones\n(X moved first):\n\n```text", *lines, "```"])

@@ -102,13 +102,14 @@ def _export(core: keras.Model, path: Path, **options: Any) -> None:
 def write_onnx(core: keras.Model, path: Path) -> None:
     """Write an ONNX file. Raises where the converter leaves an invalid one."""
     import onnx
+    from tf2onnx.handler import tf_op
 
+    tf_op.register_handler(_slice_backwards, ONNX_OPSET, ["ReverseV2"], "", {})
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # an operation that it does not know fails the check below
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Keras patches names of NumPy 1 for tf2onnx
         _export(core, path, format="onnx", opset_version=ONNX_OPSET)
     model = onnx.load(path)
-    _slice_backwards(model.graph)
     onnx.checker.check_model(model, full_check=True)
     for tensor in (*model.graph.input, *model.graph.output):
         tensor.type.tensor_type.shape.dim[0].dim_param = "batch"  # tf2onnx leaves a generated name
@@ -125,28 +126,17 @@ def _save_onnx(model: Any, path: Path) -> None:
     onnx.save(model, path)
 
 
-def _slice_backwards(graph: Any) -> None:
-    """Replace ReverseSequence, as tf2onnx writes `ops.flip`, by Slice with step -1, which more programs can read."""
-    import numpy as np
-    from onnx import helper, numpy_helper
+def _slice_backwards(graph: Any, node: Any, **_: Any) -> None:
+    """tf2onnx's handler of `ops.flip`: Slice with step -1, which more programs can read than its ReverseSequence."""
+    from tf2onnx.graph_builder import GraphBuilder
 
-    for node in graph.node:
-        if node.op_type == "ReverseSequence":
-            (axis,) = [attribute.i for attribute in node.attribute if attribute.name == "time_axis"]
-            values = {"starts": -1, "ends": np.iinfo(np.int64).min, "axes": axis, "steps": -1}
-            stored = [numpy_helper.from_array(np.array([v], np.int64), f"{node.name}/{k}") for k, v in values.items()]
-            graph.initializer.extend(stored)
-            inputs = [node.input[0], *(tensor.name for tensor in stored)]
-            node.CopyFrom(helper.make_node("Slice", inputs, [*node.output], name=node.name))
-    # The lengths of what was reversed are no longer read.
-    used = {output.name for output in graph.output}
-    for node in reversed([*graph.node]):
-        if used & {*node.output}:
-            used |= {*node.input}
-        else:
-            graph.node.remove(node)
-    for tensor in [tensor for tensor in graph.initializer if tensor.name not in used]:
-        graph.initializer.remove(tensor)
+    axes = node.inputs[1].get_tensor_value()
+    backwards = {"starts": -1, "ends": -(2**63), "steps": -1}
+    slices = {"data": node.input[0], "outputs": node.output, "axes": axes}
+    slices |= {name: [number] * len(axes) for name, number in backwards.items()}
+    shapes, dtypes = node.output_shapes, node.output_dtypes
+    graph.remove_node(node.name)
+    GraphBuilder(graph).make_slice(slices, node.name, shapes, dtypes)
 
 
 def write_onnx_int8(core: keras.Model, path: Path) -> None:
@@ -168,12 +158,10 @@ def write_litert_int8(core: keras.Model, path: Path) -> None:
     _export(core, path, format="litert", optimizations=[tf.lite.Optimize.DEFAULT])
 
 
-def write_kaggle(core: keras.Model, path: Path, tactics: bool = False) -> None:
+def write_kaggle(core: keras.Model, path: Path) -> None:
     """Write the program `submission.py` with the weights as text below it.
 
     Raises UserError for an architecture that it does not compute, and where the file is larger than Kaggle takes.
-
-    With `tactics` its agent wins in one move, and blocks, before it evaluates the network.
     """
     import numpy as np
 
@@ -188,8 +176,8 @@ def write_kaggle(core: keras.Model, path: Path, tactics: bool = False) -> None:
     values = np.concatenate([array.ravel() for array in arrays.values()]).view(np.uint8).reshape(-1, 4).T
     shapes = {name: array.shape for name, array in arrays.items()}
     stored = base64.encodebytes(zlib.compress(values.tobytes(), 9)).decode()
-    program = Path(submission.__file__).read_text(encoding="utf-8").partition("ARCH, TACTICS, WEIGHTS =")[0]
-    data = f'ARCH, TACTICS = {arch!r}, {tactics}\nSHAPES = {shapes}\nWEIGHTS = """\\\n{stored}"""\n'
+    program = Path(submission.__file__).read_text(encoding="utf-8").partition("ARCH, WEIGHTS =")[0]
+    data = f'ARCH = {arch!r}\nSHAPES = {shapes}\nWEIGHTS = """\\\n{stored}"""\n'
     written = (program + data).encode()
     if len(written) > LARGEST_SUBMISSION:
         raise UserError(f"Kaggle: the network is too large: {len(written):,} bytes, of {LARGEST_SUBMISSION:,} at most")
@@ -236,11 +224,5 @@ FORMATS: dict[str, Format] = {
     "litert-int8": _litert(file="model.int8.tflite", title="LiteRT int8", write=write_litert_int8, int8=True),
     "onnx-int8": _onnx(file=finding.ONNX_INT8, title="ONNX int8", write=write_onnx_int8, int8=True),
     "kaggle": Format(file="submission.py", title="Kaggle", write=write_kaggle, load=load_kaggle),
-    "kaggle-tactics": Format(
-        file="submission_tactics.py",
-        title="Kaggle with tactics",
-        write=partial(write_kaggle, tactics=True),
-        load=load_kaggle,
-    ),
 }
 """Every format by the name that `export --formats` takes."""

@@ -19,16 +19,16 @@ import numpy as np
 
 import distill
 from distill import networks
-from distill.common import UserError, file_hash, provenance, say, write_json
-from distill.common.files import swapped
+from distill.common import UserError, file_hash, provenance, run_folder, say, write_json
 from distill.exporters import card, conversion, formats
 from distill.exporters.conversion import Converted
 from distill.networks import finding, heads, saved
 from distill.networks.finding import FACTS
 from distill.networks.predict import Predict
 
+KIND = "exported network"
+"""The kind of folder, in its record."""
 SUMS = "SHA256SUMS"
-"""The file that is written last; it lists what is in the folder."""
 CATALOGUE = "networks.json"
 """The networks of a static page, the levels' Elo, and versions."""
 EXAMPLES = 12
@@ -56,8 +56,7 @@ def publish(
 
     Args:
       core: the network with its raw logits.
-      folder: the model's folder, which the caller has locked (`run_folder.locked`); created where missing. Its previous
-        export stays until everything new has passed.
+      folder: the model's folder, created where missing. Its previous export stays until everything new has passed.
       results: of the network's run, `card.results`.
       network: the `.keras` file that holds `core`, whose hash is recorded.
       others: formats besides the SavedModel, keys of `formats.FORMATS`.
@@ -73,20 +72,18 @@ def publish(
     names = dict.fromkeys([formats.SAVED_MODEL, *others])
     for name in names:
         formats.check_installed(name)
-    require_ours(folder / finding.PUBLISHED)
-    with swapped(folder / finding.PUBLISHED, exported_names) as new:
+    files = [*(formats.FORMATS[name].file for name in names), FACTS, "examples.json", "README.md", SUMS]
+    with run_folder.replaced(folder / finding.PUBLISHED, KIND, files) as new:
         predict, written = saved.predict_with(core), {}
         for name in names:
             say(f"writing {formats.FORMATS[name].title} and checking it in a process without this project")
             path = new / formats.FORMATS[name].file
             written[name] = conversion.convert(name, core, path, predict=predict)
-        # What describes the files comes after them, and the sums last, because they mark a complete folder.
         record = {
             **facts(core, network),
             "versions": provenance.versions("tensorflow", "keras"),
             "files": {formats.FORMATS[name].file: dataclasses.asdict(file) for name, file in written.items()},
             **results,
-            "mistakes": card.mistakes(predict),
         }
         write_json(new / FACTS, record)
         (new / "examples.json").write_bytes(_examples(predict).encode())
@@ -101,25 +98,6 @@ def publish_if_possible(core: keras.Model, folder: Path, results: Mapping[str, A
         publish(core, folder, results, folder / finding.BEST)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {folder} writes it")
-
-
-def require_ours(place: Path) -> None:
-    """Raise UserError where a folder that is to be replaced was written by another program.
-
-    Other programs write sums, too: only an export's list `export.json`, or `networks.json`.
-    """
-    visible = [path for path in place.glob("*") if not path.name.startswith(".")]
-    if visible and not {FACTS, CATALOGUE} & exported_names(place):
-        raise UserError(f"{place}: was not written by this program and would be replaced; name another folder")
-
-
-def exported_names(folder: Path) -> set[str]:
-    """The names in an exported folder that the export wrote, as its sums list them; empty where it has no sums."""
-    try:
-        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):  # ValueError: in another encoding
-        return set()
-    return {SUMS, *(line.partition("  ")[2].partition("/")[0] for line in lines)}
 
 
 def _examples(predict: Predict) -> str:

@@ -27,11 +27,12 @@ import keras
 import numpy as np
 
 import distill
-from distill.common import UserError, provenance, say, write_atomically, write_json
-from distill.common.files import swapped
+from distill.common import UserError, provenance, run_folder, say, write_atomically, write_json
 from distill.exporters import conversion, formats, publish
 from distill.networks import finding, saved
 
+KIND = "static page"
+"""The kind of folder, in its record."""
 RUNTIME = "onnxruntime-web"
 VERSION = "1.24.3"  # later ones are half a megabyte larger, without a gain here
 INTEGRITY = "41dDq7fxtTm0XzGE7N0d6m8FcOY8EWtUA65GkOixJPB/G7DGzBmiDAnVVXHznRw9bgUZpb+4/1lQK/PNxGpbrQ=="
@@ -59,7 +60,7 @@ CHANGES = {
 
 
 def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str, int] = MappingProxyType({})) -> None:
-    """Write the page into the folder `out`, in place of an older one. The caller holds a lock.
+    """Write the page into the folder `out`, in place of an older one.
 
     Args:
       models: names of networks, `.keras` files, or folders of training runs; the first network is the page's default.
@@ -70,14 +71,15 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
     """
     formats.check_installed("onnx")
     files = _by_name(models)
-    publish.require_ours(out)
     cores = {name: saved.load_core(file) for name, file in files.items()}
     facts = {name: publish.facts(core, files[name]) for name, core in cores.items()}
     runtime = None if all(map(_is_computed_by_the_page, facts.values())) else runtime_archive()
-    with swapped(out, publish.exported_names) as new:
-        for file in (*PAGE.iterdir(), *SITE.iterdir()):
-            if file.name not in SERVER_ONLY:
-                shutil.copyfile(file, new / file.name)  # without its mode: an installed package may be read-only
+    assets = [file for file in (*PAGE.iterdir(), *SITE.iterdir()) if file.name not in SERVER_ONLY]
+    written = [*(file.name for file in assets), publish.CATALOGUE, "licences", "ort", publish.SUMS]
+    written += [f"{name}.{suffix}" for name in files for suffix in ("f32", "onnx")]
+    with run_folder.replaced(out, KIND, written) as new:
+        for file in assets:
+            shutil.copyfile(file, new / file.name)  # without its mode: an installed package may be read-only
         index = (new / "index.html").read_text(encoding="utf-8")
         for before, after in CHANGES.items():
             index = index.replace(before, after)

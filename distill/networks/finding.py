@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distill.common import UserError, file_hash, first_line, provenance, read_object, say_once, shortened
+from distill.common import UserError, file_hash, first_line, provenance, read_object, say_once
 
 BEST = "best.keras"
 """The network that a run gives: of `train` the one with the smallest validation loss, of `selfplay` the champion."""
@@ -98,7 +98,7 @@ def required(word: str | Path) -> Path:
     """The result of `find`. Raises UserError if there is neither such a network nor such a path."""
     if path := find(word):
         return path
-    raise UserError(f"{shortened(word)}: no such path, and no network of that name; {names()}")
+    raise UserError(f"{word}: no such path, and no network of that name; {names()}")
 
 
 def network_file(word: str | Path) -> Path:

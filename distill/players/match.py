@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,10 +179,10 @@ class Standing:
     elo: Estimate
 
 
-def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tuple[list[Standing], dict[str, Any], str]:
+def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tuple[list[Standing], Games, str]:
     """Each pair plays each opening twice, once from either side.
 
-    Returns the standings, the best player first, the other figures for a record, and two tables as text.
+    Returns the standings, the best player first, the games, and two tables as text.
     """
     pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
     say(f"playing {len(pairings):,} games side by side")
@@ -210,15 +209,8 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tup
                 elo=ratings[index],
             )
         )
-    figures = {
-        "players": [player.name for player in players],
-        "points": np.nansum(points, 0).tolist(),  # of the row's player against the column's
-        "games": len(pairings),
-        "distinct_games": len(set(games.lines)),  # with the same moves
-        "openings": len(set(starts)),
-    }
     cross = _cross_table(standings, points[:, order][:, :, order])
-    return standings, figures, f"{_standings_table(standings)}\n\n{cross}\n"
+    return standings, games, f"{_standings_table(standings)}\n\n{cross}\n"
 
 
 def _standings_table(standings: Sequence[Standing]) -> str:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import file_hash, plugins, shortened
+from distill.common import file_hash, plugins
 from distill.common.executors import Workers, shared
 from distill.game import outputs
 from distill.mcts import compiling
@@ -119,7 +119,7 @@ def check(name: str) -> Name:
     """The parts of a player's name. Raises ValueError where there is no such player; none is made or imported."""
     parts = parse(name)
     if not (parts.player or parts.custom) and finding.find(parts.network) is None:
-        unknown = f"player {shortened(name)!r} is unknown and no such path"
+        unknown = f"player {name!r} is unknown and no such path"
         raise ValueError(f"{unknown}; {finding.names()}; players are {NAMES}")
     check_mode(name)
     return parts
@@ -127,7 +127,7 @@ def check(name: str) -> Name:
 
 def check_mode(name: str, most: int = MOST_SIMULATIONS) -> None:
     """Raises ValueError for an unknown mode of a network, and for a search without 1 to `most` simulations."""
-    parts, player = parse(name), f"player {shortened(name)!r}"
+    parts, player = parse(name), f"player {name!r}"
     search = parts.mode or parts.player
     if search in MOST:
         most = min(most, MOST[search])
@@ -136,7 +136,7 @@ def check_mode(name: str, most: int = MOST_SIMULATIONS) -> None:
             raise ValueError(f"{player}: {form} needs a whole number of simulations from 1 to {most:,}")
     elif parts.network and search not in MODES:
         modes = ", ".join([*MODES, *(f"{search}:N" for search in SEARCHING_MODES)])
-        raise ValueError(f"{player}: unknown mode {shortened(search)!r}; modes are {modes}")
+        raise ValueError(f"{player}: unknown mode {search!r}; modes are {modes}")
 
 
 def make(name: str, workers: int = 1, *, fast: bool = False, cluster: Workers | None = None) -> Player:

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import UserError
-from distill.common.provenance import install_line
+from distill.common.provenance import extra
 from distill.game import encoding, rules
 from distill.game.rules import Position
 from distill.players.player import Seeds
@@ -30,10 +29,8 @@ EXPLORATION = 2.0
 
 def pyspiel() -> Any:
     """OpenSpiel's module. Raises UserError with the install command where the package is missing."""
-    try:
+    with extra("openspiel", "this player"):
         import pyspiel
-    except ImportError as error:
-        raise UserError(f"this needs OpenSpiel, an optional package: {install_line('openspiel')}") from error
     return pyspiel
 
 

@@ -5,8 +5,6 @@ In: lines from standard input. Out: the board after every move, and answers.
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Sequence
 
 from distill.common import Interrupted
@@ -29,8 +27,6 @@ def session(name: str, columns: Sequence[int], human: int, seed: int) -> str:
 
     Raises UserError for a player that cannot be loaded.
     """
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # a stray byte is a typing error, not the end of the game
     player, shown, columns = names.make(name, fast=True), names.shown(name), [*columns]
     print(f"You are {SIDES[human]}, {shown} is {SIDES[1 - human]}. {HELP}\n{board_text(columns)}")
     try:

@@ -10,8 +10,7 @@ from typing import Any
 import keras
 import pandas as pd
 
-from distill.common import UserError
-from distill.common.provenance import install_line
+from distill.common.provenance import extra
 from distill.training.history import CSV
 
 FOLDER = "tensorboard"
@@ -20,10 +19,8 @@ FOLDER = "tensorboard"
 
 def writer() -> Any:
     """The writer class of the `tensorboard` package. Raises UserError with the install command where it is missing."""
-    try:
+    with extra("tensorboard", "--log tensorboard"):
         from tensorboard.summary import Writer
-    except ImportError as error:
-        raise UserError(f"--log tensorboard needs TensorBoard: {install_line('tensorboard')}") from error
     return Writer
 
 

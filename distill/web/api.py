@@ -1,14 +1,12 @@
-"""The web application: the JSON API, the static page, and the limits around them.
+"""The web application: the JSON API and the static page.
 
-`application(opponents)` is an ASGI app. Its errors are JSON `{"error": one line}`: 400 a host name that is not allowed,
-404 an unknown player, 411 a body without its length, 413 one over the limit, 415 one that is not JSON, 422 a bad
-request, 500 a network whose outputs cannot be used or a worker process that cannot be started, 503 too many waiting
-requests (with Retry-After). /docs describes the API without a CDN.
+`application(opponents)` is an ASGI app. Its errors are JSON `{"error": one line}`: 404 an unknown player, 422 a bad
+request, 500 a player that cannot be loaded or whose outputs cannot be used, 503 too many waiting requests (with
+Retry-After). /docs describes the API without a CDN.
 """
 
 from __future__ import annotations
 
-import asyncio
 import html
 import mimetypes
 from collections.abc import AsyncIterator, Sequence
@@ -22,53 +20,37 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request as HTTPRequest
 
 import distill
-from distill.web.guard import BODY_LIMIT, Guard
-from distill.web.messages import (
-    Analysis,
-    Catalogue,
-    GameAnalysis,
-    GameRequest,
-    Move,
-    Problem,
-    Request,
-    move_reply,
-)
+from distill.web.headers import WithHeaders
+from distill.web.messages import Analysis, Catalogue, GameAnalysis, GameRequest, Move, Problem, Request, move_reply
 from distill.web.opponents import Opponents
 from distill.web.rooms import Rooms, routes
 
 PAGE = Path(__file__).parent / "page"
 PREVIEW = "preview.png"
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "a body that is no text, or a host name that is not allowed"},
-    404: {"model": Problem, "description": "no such player"},
-    411: {"model": Problem, "description": "a body without Content-Length"},
-    413: {"model": Problem, "description": f"a body over {BODY_LIMIT} bytes"},
-    415: {"model": Problem, "description": "a body without Content-Type: application/json"},
-    422: {"model": Problem, "description": "no JSON, a bad position or too many simulations"},
-    500: {"model": Problem, "description": "a network's outputs cannot be used, or the solver's process is dead"},
-    503: {"model": Problem, "description": "the server is busy; see Retry-After"},
+    "4XX": {"model": Problem, "description": "no such player, or a bad request"},
+    "5XX": {"model": Problem, "description": "the server is busy (503; see Retry-After), or the player failed"},
 }
 
 
 def application(
-    opponents: Opponents, hosts: Sequence[str] = (), origins: Sequence[str] = (), frames: Sequence[str] = ()
+    opponents: Opponents, hosts: Sequence[str] = ("*",), origins: Sequence[str] = (), frames: Sequence[str] = ()
 ) -> FastAPI:
     """The app around these opponents, which are closed when it stops.
 
     Args:
-      hosts: names at which it answers, besides localhost and any IP address.
+      hosts: names and addresses at which it answers; `*`: at any.
       origins: web sites whose pages may use the API, such as https://example.org.
       frames: web sites whose pages may show this one in a frame.
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        warming = asyncio.create_task(opponents.warm_up())
         yield
-        warming.cancel()
         opponents.close()
 
     app = FastAPI(
@@ -83,8 +65,9 @@ def application(
     app.include_router(routes(Rooms()))
     _add_errors(app)
     _add_page(app)
-    app.add_middleware(Guard, names=hosts, frames=frames)
-    if origins:  # outside the guard, so that its refusals can be read there too
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
+    app.add_middleware(WithHeaders, frames=frames)
+    if origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["Content-Type"]
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TypeAlias
@@ -18,11 +17,11 @@ import numpy as np
 from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 
-from distill.common import OutputError, UserError, say
-from distill.common.executors import Processes, WorkerError
+from distill.common import UserError
+from distill.common.executors import Processes
 from distill.game.encoding import FULL_COLUMN, bitboards_of
 from distill.game.mixing import splitmix64
-from distill.game.rules import CELLS, EMPTY, Position
+from distill.game.rules import CELLS, Position
 from distill.networks import finding, predict
 from distill.players import levels, names, network
 from distill.players.player import Player, checked_choices
@@ -113,35 +112,19 @@ class Opponents:
         queue, make = self._resolve(name)
         compute = partial(_choose, make)
         try:
-            if queue is None:
-                return compute(seeded)
             starts = range(0, len(seeded), queue.batch)
             batches = await queue.run(partial(compute, seeded[start : start + queue.batch]) for start in starts)
             return [analysis for batch in batches for analysis in batch]
-        except work.BusyError:
-            raise HTTPException(503, "the server is busy; try again in a second", {"Retry-After": "1"}) from None
-        except (OutputError, WorkerError) as error:
-            raise HTTPException(500, str(error)) from None
         except UserError as error:
-            if name not in self.custom:  # a model that was found and cannot be read
-                raise HTTPException(404, str(error)) from None
-            say(str(error))  # names files of this machine
-            raise HTTPException(500, f"{name} cannot play; the server has printed why") from None
-
-    async def warm_up(self) -> None:
-        """Query every player once, so that no user waits for libraries and networks."""
-        searches = ("uct:1", f"{levels.NETWORK}@puct:1", *["solver"] * self.has_solver)
-        for name in (*list(self.models())[: LOADED - 1], *searches):
-            with suppress(HTTPException):  # the next request for this player gets it
-                await self.analyse(name, [EMPTY])
+            raise HTTPException(500, str(error)) from None
 
     def close(self) -> None:
         """Drop waiting calls and stop the workers."""
         for queue in (self._searches, self._networks, self._guided, self._solver):
-            queue.close()
+            queue.executor.shutdown(wait=False, cancel_futures=True)
 
-    def _resolve(self, name: str) -> tuple[work.Queue | None, Callable[[], Player]]:
-        """Where a player computes, None for microseconds, and the function that makes it there.
+    def _resolve(self, name: str) -> tuple[work.Queue, Callable[[], Player]]:
+        """Where a player computes, and the function that makes it there.
 
         The first search loads Numba, so it is made in the thread in which it computes. Raises HTTPException for an
         unknown player, and for too many simulations.
@@ -166,7 +149,7 @@ class Opponents:
         except ValueError as error:
             raise HTTPException(422, str(error)) from None
         if folder is None:
-            return self._searches if parts.simulations else None, partial(names.make, name)
+            return self._searches if parts.simulations else self._networks, partial(names.make, name)
         changed = (folder / finding.EXPORTED).stat().st_mtime_ns
         return self._guided if parts.simulations else self._networks, partial(self._load, name, folder, changed)
 

@@ -11,43 +11,30 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, Executor
 from typing import TypeVar
 
-from distill.common.executors import WorkerError
+from starlette.exceptions import HTTPException
 
 Result = TypeVar("Result")
-
-
-class BusyError(Exception):
-    """The queue is full; the caller may try again in a moment."""
 
 
 class Queue:
     """An executor that refuses work when `limit` requests wait or run; `batch` is the number of positions in a call."""
 
     def __init__(self, executor: Executor, limit: int, batch: int = 1) -> None:
-        self._executor, self._limit, self.batch = executor, limit, batch
-        self._inside, self._closed = 0, False
+        self.executor, self.batch = executor, batch
+        self._limit, self._inside = limit, 0
 
     async def run(self, calls: Iterable[Callable[[], Result]]) -> list[Result]:
         """The results of a request's calls. The executor gets one at a time, so that requests take turns.
 
-        Raises BusyError, and WorkerError if the worker process dies; the next request starts another one.
+        Raises HTTPException: 503 for a full queue, 500 if the worker process dies; the next request starts another one.
         """
         if self._inside >= self._limit:
-            raise BusyError
+            raise HTTPException(503, "the server is busy; try again in a second", {"Retry-After": "1"})
         self._inside += 1
         try:
-            return [await self._run(call) for call in calls]
+            loop = asyncio.get_running_loop()
+            return [await loop.run_in_executor(self.executor, call) for call in calls]
         except BrokenExecutor as error:
-            raise WorkerError("the worker process cannot be started, or has died (out of memory?)") from error
+            raise HTTPException(500, "the worker process cannot be started, or has died (out of memory?)") from error
         finally:
             self._inside -= 1
-
-    async def _run(self, call: Callable[[], Result]) -> Result:
-        if self._closed:
-            raise BusyError
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
-
-    def close(self) -> None:
-        """Drop waiting calls for good, without waiting for running ones."""
-        self._closed = True
-        self._executor.shutdown(wait=False, cancel_futures=True)

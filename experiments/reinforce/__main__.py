@@ -25,7 +25,7 @@ from typing import Any
 
 from distill import networks
 from distill.common import cli
-from distill.common.settings import Preset, Presets, as_json, by_path, smoke
+from distill.common.settings import Preset, Presets, smoke
 from distill.networks import finding
 from distill.training import identity
 from experiments.reinforce import RIVALS
@@ -34,7 +34,7 @@ from experiments.reinforce.settings import AUTO, ReinforceConfig
 ARCH = "mk4"
 """The network of a run that starts from scratch without --arch."""
 
-FILES = ("checkpoint.npz", finding.BEST, "history.csv", "curves.png")
+FILES = ("checkpoint.npz", finding.BEST, "history.csv", "curves.png", finding.PUBLISHED)
 """What --restart deletes."""
 
 KIND = "REINFORCE run"
@@ -104,7 +104,6 @@ def run(config: ReinforceConfig) -> str:
 
         architecture = config.arch.replace(name=arch)
         core = step.initial_network(architecture, config.init, config.learning.baseline == "value", config.seed)
-        publish.require_ours(out / finding.PUBLISHED)
         folder.begin()
         state = policy_gradient.train(core, config, out)
         facts = {
@@ -116,8 +115,7 @@ def run(config: ReinforceConfig) -> str:
             "checkpoints": state.replaced,
         }
         metrics = facts | policy_gradient.final_evaluation(saved.predict_with(core), config)
-        about = {"trained by": "REINFORCE"} | by_path(as_json(config)) | facts
-        publish.publish_if_possible(core, out, card.results(about))
+        publish.publish_if_possible(core, out, card.results(out, {"trained by": "REINFORCE"} | facts))
         folder.finish(metrics | {"curve": state.history})
         return _result(out, metrics)
 

@@ -72,13 +72,13 @@ MODULES = {
     ("spec", "problem"),
     [
         ("my_engine", "must be module:object, such as my_engine:label"),
-        ("my_engines:label", "no module my_engines in FOLDER or on Python's path"),
-        ("my_engine.py:label", "no module my_engine.py in FOLDER or on Python's path; write it without .py"),
-        ("my_engine:Engine.lable", "my_engine has no Engine.lable"),
+        ("my_engines:label", "ModuleNotFoundError: No module named 'my_engines'"),
+        ("my_engine.py:label", "ModuleNotFoundError: No module named 'my_engine.py'; 'my_engine' is not a package"),
+        ("my_engine:Engine.lable", "AttributeError: type object 'Engine' has no attribute 'lable'"),
         ("my_engine:number", "number is a int, which cannot be called"),
-        ("missing:f", "importing missing failed: ModuleNotFoundError: No module named 'numpi' (FOLDER/missing.py:2)"),
-        ("divides:f", "importing divides failed: ZeroDivisionError: division by zero (FOLDER/divides.py:2)"),
-        ("unreadable:f", "importing unreadable failed: SyntaxError: invalid syntax (FOLDER/unreadable.py:2)"),
+        ("missing:f", "ModuleNotFoundError: No module named 'numpi' (FOLDER/missing.py:2)"),
+        ("divides:f", "ZeroDivisionError: division by zero (FOLDER/divides.py:2)"),
+        ("unreadable:f", "SyntaxError: invalid syntax (FOLDER/unreadable.py:2)"),
     ],
 )
 def test_a_wrong_name_or_a_module_that_fails_is_one_line_with_the_place(engine, spec, problem):

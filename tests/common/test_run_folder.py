@@ -4,19 +4,24 @@
 - --restart deletes only files that the record lists, never by a pattern, also when it is killed half-way;
 - a result completes a run, and starting or extending the run again removes it; a run that was begun resumes;
 - a record that cannot be written leaves the old one; a damaged one, or one that leads out of its folder, is refused;
-- a second writer is refused, or waits; a killed writer's lock goes with it; readers need no lock.
+- a second writer is refused, or waits; a killed writer's lock goes with it; readers need no lock;
+- a folder's files are replaced together: a failure leaves the old ones, a kill a folder that the next call completes;
+- a link to a folder or a file stays a link.
 """
 
 import contextlib
+import functools
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers import change_record, held, no_file_larger_than, state
 
-from distill.common import DataError, UserError, provenance, run_folder
+from distill.common import DataError, UserError, provenance, run_folder, write_json
+from distill.common.storage import storage_of
 
 IDENTITY: dict[str, Any] = {"seed": 1, "search": {"votes": 3}}
 
@@ -135,9 +140,6 @@ def test_a_link_to_a_folder_stays_a_link_also_where_the_folder_is_not_there_yet(
     finish(tmp_path / "link", "model")
     assert (tmp_path / "link").is_symlink()
     assert state(tmp_path / "not" / "yet").keys() == {".lock", "_run.json", "model"}
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is a file; a folder is needed"), run(tmp_path / "file"):
-        pass
 
 
 def test_a_second_writer_is_refused_or_waits_and_a_reader_is_neither(tmp_path):
@@ -158,3 +160,68 @@ def test_a_second_writer_is_refused_or_waits_and_a_reader_is_neither(tmp_path):
         process.kill()  # the system releases its lock
         work.join(60)
     assert ended == ["waited"]
+
+
+def replace(place: Path, *names: str) -> None:
+    with run_folder.replaced(place, "page", names) as new:
+        for name in names:
+            (new / name).write_text("new")
+
+
+def test_new_files_replace_the_recorded_ones_and_what_others_put_there_stays(tmp_path):
+    page, link = tmp_path / "page", tmp_path / "link"
+    link.symlink_to(page)
+    replace(page, "index", "stale")
+    (page / ".git").mkdir()
+    (page / "CNAME").write_text("mine")
+    before = state(page)
+    with pytest.raises(FileNotFoundError), run_folder.replaced(link, "page", ["index"]) as new:
+        (new / "index" / "in no folder").write_text("half")
+    assert state(page) == before
+    replace(link, "index")
+    assert link.is_symlink()
+    assert {path.name for path in page.iterdir()} == {".git", ".lock", "CNAME", "_run.json", "index"}
+    with pytest.raises(UserError, match="holds files that no run recorded"):
+        replace(page, "CNAME")
+    assert (page / "CNAME").read_text() == "mine"
+
+
+def test_a_replacement_that_is_killed_at_any_change_is_completed_by_the_next(tmp_path, monkeypatch):
+    """The process dies at its first change to the disk, or at the second, and so on."""
+    for count in range(20):
+        page, left = tmp_path / str(count), count
+        replace(page, "index", "stale")
+
+        def change(call: Callable[..., Any], *args: Any, **how: Any) -> Any:
+            nonlocal left
+            left -= 1
+            return call(*args, **how) if left >= 0 else os._exit(9)
+
+        if (process := os.fork()) == 0:
+            for name in ("rename", "replace", "unlink", "rmdir", "mkdir"):
+                monkeypatch.setattr(os, name, functools.partial(change, getattr(os, name)))
+            replace(page, "index", "other")
+            os._exit(0)
+        killed = os.waitpid(process, 0)[1] != 0
+        record = run_folder.read(page)
+        if record and record.result is not None:  # finished: the old files or the new ones
+            held_now = {path.name for path in page.iterdir() if path.name[0] not in "._"}
+            assert held_now in ({"index", "stale"}, {"index", "other"})
+            assert (killed, held_now) != (False, {"index", "stale"})
+        replace(page, "index")
+        assert {path.name for path in page.iterdir()} == {".lock", "_run.json", "index"}
+        if not killed:
+            break
+    assert 6 < count < 19
+
+
+def test_a_link_to_a_file_stays_a_link(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_json(tmp_path / "link", {"loss": 1})
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == '{\n "loss": 1\n}\n'
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "also").symlink_to(tmp_path / "folder")
+    for name in ("link", "also"):
+        storage_of(tmp_path).delete(name)
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}

@@ -149,10 +149,10 @@ def test_a_wrong_backend_and_a_missing_package_cost_one_line(monkeypatch):
     with pytest.raises(UserError, match="needs KERAS_BACKEND=jax in the environment, not tensorflow"):
         pgx.moves("pillar")
     monkeypatch.setitem(sys.modules, "pyspiel", None)
-    with pytest.raises(UserError, match=r"needs OpenSpiel, an optional package: python -m pip install .open-spiel"):
+    with pytest.raises(UserError, match=r"needs the extra openspiel: python -m pip install .open-spiel"):
         names.make("openspiel:mcts(5)")
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     monkeypatch.delitem(sys.modules, "distill.envs.connect4")
     monkeypatch.delattr(envs, "connect4")
-    with pytest.raises(UserError, match="this needs Gymnasium and PettingZoo: python -m pip install"):
+    with pytest.raises(UserError, match=r"distill.envs needs the extra envs: python -m pip install"):
         envs.make("club")

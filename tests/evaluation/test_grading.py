@@ -11,7 +11,7 @@ from distill.datasets.grades import grade_moves, is_critical
 from distill.evaluation import grading
 from distill.evaluation.grading import grade
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import Bitboards, canonicalise, is_own_mirror, legal_mask
+from distill.game.rules import Bitboards, canonicalise, legal_mask
 from distill.players.names import make
 from distill.players.player import Choices, Seeds, as_player
 
@@ -65,7 +65,6 @@ def test_the_stored_best_moves_score_100_percent_and_the_worst_keep_no_outcome_t
     graded = grade(Oracle(boards), boards, seed=0)
     for name, metrics in grading.by_set(boards, graded).items():
         assert metrics["optimal"].mean == metrics["outcome"].mean == 1, name
-    assert grading.mirrored_moves(boards, graded) == 1
     worst = grading.by_set(boards, grade(Oracle(boards, worst=True), boards, seed=0))
     for name, metrics in worst.items():
         assert metrics["critical"].units == 0 or metrics["critical"].mean == 0, name
@@ -78,14 +77,6 @@ def test_a_grade_depends_on_the_seed_alone(boards, monkeypatch):
     assert (grade(make("random"), boards, seed=2).moves != one.moves).any()
     monkeypatch.setattr(grading, "CHUNK", 100)
     assert (grade(make("random"), boards, seed=1).moves == one.moves).all()
-
-
-def test_a_player_that_prefers_the_left_is_caught(boards):
-    graded = grade(LEFTMOST, boards, seed=0)
-    assert grading.mirrored_moves(boards, graded) < 0.02, "but for boards with a single legal column"
-    everything = benchmark.read(half="dev")
-    symmetric = everything[np.flatnonzero(is_own_mirror(everything.current, everything.mask))[:1]]
-    assert grading.mirrored_moves(symmetric, grade(LEFTMOST, symmetric, seed=0)) is None
 
 
 def test_a_mirrored_rising_line_counts_as_a_falling_one(boards):

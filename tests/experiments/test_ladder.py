@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from distill import arena
-from distill.common import provenance, read_object, run_folder
+from distill.common import provenance, read_object
+from distill.players import match, names
 from distill.players.names import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure
@@ -40,9 +40,8 @@ def test_a_small_run_writes_the_table_and_its_csv_with_the_ratings_of_the_arena(
     assert table.games.tolist() == [20, 20]
     assert table.boards.tolist() == [30, 30]
     assert capsys.readouterr().out.splitlines()[-1].startswith("page.md: 2 players, punisher is first with +")
-    assert arena.main(["random", "punisher", "--games", "20", "--out", "arena"]) == 0
-    standings = run_folder.result_of("arena")["standings"]
-    assert table.elo[0] == pytest.approx(standings[0]["elo"]["mean"] - standings[1]["elo"]["mean"], abs=0.01)
+    best, other = match.meet([names.make("random"), names.make("punisher")], match.openings(10, 6, 0), 0)[0]
+    assert table.elo[0] == pytest.approx(best.elo.mean - other.elo.mean, abs=0.01)
 
 
 def test_measured_pairs_are_kept_and_an_interrupted_run_resumes(here, monkeypatch, capsys):

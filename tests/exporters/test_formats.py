@@ -42,9 +42,9 @@ def few_graded_boards(monkeypatch):
 
 def test_an_export_leaves_the_model_its_facts_examples_card_and_sums(exported):
     folder = exported / "saved_model"
-    assert {p.name for p in exported.iterdir()} == {".lock", "_run.json", "best.keras", "saved_model"}
+    assert {p.name for p in exported.iterdir()} == {"_run.json", "best.keras", "saved_model"}
     names = {"1", "README.md", "SHA256SUMS", "examples.json", "export.json", "model.onnx", "model.tflite"}
-    assert {p.name for p in folder.iterdir()} == names
+    assert {p.name for p in folder.iterdir()} == names | {".lock", "_run.json"}
     facts = read_object(folder / "export.json")
     expected = {
         "distill_version": distill.__version__,
@@ -184,7 +184,7 @@ def test_a_file_of_another_network_is_refused(tmp_path, monkeypatch):
     writing(monkeypatch, "onnx", lambda _core, file: file.write_bytes((MODEL / "model.onnx").read_bytes()))
     other = {**expected, "policy": expected["policy"] + np.float32(2e-5)}
     error = refused(tmp_path, core, predict=lambda _boards: other)
-    assert "ONNX: the written file differs from the network (policy by 2." in error
+    assert "ONNX: the written file differs from the network by 2." in error
 
 
 def test_an_invalid_file_of_a_converter_that_reports_success_is_refused(tmp_path, core, monkeypatch):
@@ -236,10 +236,10 @@ def outputs() -> dict[str, np.ndarray]:
 def test_a_rounding_error_is_accepted_and_a_larger_difference_refused(name, place, by, is_rounding):
     changed = outputs()
     changed[name][place] += np.asarray(by, changed[name].dtype)
-    assert set(conversion.differences(outputs(), outputs()).values()) == {0}
+    assert conversion.largest_difference(outputs(), outputs()) == 0
     assert (conversion.largest_difference(outputs(), changed) <= conversion.TOLERANCE) == is_rounding
     if not is_rounding:
-        with pytest.raises(UserError, match=f"A: the written file differs from the network .*{name}"):
+        with pytest.raises(UserError, match="A: the written file differs from the network by"):
             conversion.check("A", outputs(), changed)
     for shape in (outputs() | {name: changed[name][..., None]}, {key: changed[key] for key in changed if key != name}):
         assert conversion.largest_difference(outputs(), shape) == np.inf

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
+from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED, change_record
 
 import distill
 from distill.common import UserError, file_hash, provenance
@@ -124,8 +124,7 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
         (out / name).touch()
     (out / ".git").mkdir()
     worker = (out / "sw.js").read_text()
-    with (out / "SHA256SUMS").open("a") as sums:
-        sums.write("0  stale.js\n")
+    change_record(out, lambda record: record["files"].append("stale.js"))
     static_page.write_static_page([MODEL], out)
     assert (out / "sw.js").read_text() == worker
     assert not (out / "stale.js").exists()
@@ -144,10 +143,10 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
     static_page.write_static_page([MODEL], link)
     assert link.is_symlink()
     other.mkdir()
-    (other / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match="was not written by this program"):
+    (other / "index.html").write_text("mine")
+    with pytest.raises(UserError, match="holds files that no run recorded"):
         static_page.write_static_page([MODEL], other)
-    assert (other / "mine.txt").read_text() == "mine"
+    assert (other / "index.html").read_text() == "mine"
 
     def fails(*_, **__):
         raise UserError("no")

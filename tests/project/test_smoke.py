@@ -47,7 +47,6 @@ def test_the_chain_ends_in_a_graded_exported_and_playing_network(place, monkeypa
     assert [run["games"] for run in trained["training_games"]] == [12]
     graded = run_folder.result_of(models / "evaluation")
     assert list(graded["players"]) == ["models/smoke/cnn", "random", "uct:100"]
-    assert run_folder.result_of(models / "arena")["players"] == ["models/smoke/cnn", "random"]
     assert run_folder.result_of(data / "selfplay")
     assert (models / "cnn/saved_model/1/saved_model.pb").is_file()
     assert run_folder.result_of(models / "selfplay")

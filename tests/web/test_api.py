@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 import distill
 from distill.game import encoding, rules
 from distill.networks import predict
-from distill.web import api, guard
+from distill.web import api
 from distill.web.opponents import Opponents
 from tests.api_helpers import FULL_LEFT, URL, ask, board_of, refusal
 
@@ -122,7 +122,7 @@ def test_a_player_that_cannot_be_asked_is_refused(client, player, status, line):
     assert line in refusal(client, status, player=player, moves="4")
 
 
-def test_anything_else_too_long_or_from_another_site_is_refused_in_one_line(client):
+def test_anything_else_or_from_another_site_is_refused_in_one_line(client):
     for body in (
         b"",
         b"{",
@@ -137,19 +137,10 @@ def test_anything_else_too_long_or_from_another_site_is_refused_in_one_line(clie
         assert list(reply.json()) == ["error"]
     small = b'{"player": "random", "moves": "4"}'
     head = {"Content-Type": "application/json"}
-    assert client.post("/api/v1/move", content=small.ljust(guard.BODY_LIMIT), headers=head).status_code == 200
-    reply = client.post("/api/v1/move", content=small.ljust(guard.BODY_LIMIT + 1), headers=head)
-    assert (reply.status_code, reply.json()["error"]) == (413, "the body is over 4096 bytes")
-    assert client.post("/api/v1/move", content=iter([small]), headers=head).status_code == 411
+    assert client.post("/api/v1/move", content=small, headers=head).status_code == 200
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):  # which another site's page may send
         form = client.post("/api/v1/move", content=small, headers={"Content-Type": kind})
-        assert form.status_code == 415
-        assert "Content-Type: application/json" in form.json()["error"]
-    unreadable = client.get("/api/v1/players", headers={"Host": "["})
-    assert (unreadable.status_code, [*unreadable.json()]) == (400, ["error"])
-    foreign = client.get("/api/v1/players", headers={"Host": "evil.example"})
-    assert foreign.status_code == 400
-    assert "--allow-host evil.example" in foreign.json()["error"]
+        assert (form.status_code, [*form.json()]) == (422, ["error"])
 
 
 def test_the_server_says_that_it_is_well_and_head_is_answered_as_get_without_the_body(client):
