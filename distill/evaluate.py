@@ -107,9 +107,9 @@ def run(config: EvaluateConfig) -> str:
         grades, line = _grade_players(config, players, metrics, page)
         last = [line, *(_compare_labels(folder, players, metrics, page) for folder in of_games)]
         record.begin()
+        report.plot(out / "by_set.png", grades)
         write_atomically(out / "report.md", ("\n\n".join(page) + "\n").encode())
         record.finish(report.plain(metrics))
-        report.plot(out / "by_set.png", grades)
     return f"{' · '.join(last)} · {out / 'report.md'}"
 
 

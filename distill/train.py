@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from distill.training.losses import Loss
 
-FILES = ("checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "tensorboard", finding.PUBLISHED)
+FILES = ("checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "tensorboard")
 """Files that a restart deletes; the exported model stays until the next one replaces it."""
 
 KIND = "training run"
@@ -78,6 +78,8 @@ class TrainConfig(preparation.TableSettings):
     arch: networks.Architecture = Field(networks.Architecture(), title="NETWORK", description=networks.ARCH_HELP)
     init: NameOrPath | None = Field(None, title="NETWORK")
     """initial network of the same arch: name, run folder or .keras file; default: random weights"""
+    validation_fraction: float = Field(0.15, gt=0, lt=1)
+    """share of the games held out for validation (0–1)"""
     prepared: Path = Path("data/prepared")
     """folder of prepared tables, created or updated when needed"""
     out: Path | None = None

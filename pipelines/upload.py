@@ -25,7 +25,8 @@ def repositories() -> Iterator[tuple[str, str, dict[str, Path]]]:
     """Yield the name of each repository, its type, and its files by their path in it."""
     for run in sorted((ROOT / "models" / "reference").glob("*/")):
         exported = run / "saved_model"
-        files = {path.relative_to(exported).as_posix(): path for path in exported.rglob("*") if path.is_file()}
+        paths = [path for path in exported.rglob("*") if path.is_file() and path.name[0] not in "._"]
+        files = {path.relative_to(exported).as_posix(): path for path in paths}
         yield run.name, "model", files | {"best.keras": run / "best.keras"}
     for folder in DATA:
         files = {path.name: path for path in folder.iterdir() if not path.name.startswith(".")}

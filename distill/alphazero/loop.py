@@ -106,11 +106,14 @@ def run(
     """
     out, count = Path(str(folder.storage)), iterations.number_of(config, repeated)
     stored = None if folder.starts else checkpoint.load(out)
-    if folder.result and stored is None:
+    begun = folder.result or run_files.games_folder(out, 2).exists()
+    if begun and stored is None and not folder.starts:
         raise UserError(f"{out / checkpoint.FILE}: missing, though the run has finished iterations; {run_files.LOST}")
     arrays, state = stored or ([], {"finished": [], "learned": None})
     finished, learned = state["finished"], state["learned"]
-    if finished and not learned:  # a killed process may not have come to it
+    if learned:  # of the next iteration, which saves it again
+        (out / run_files.CANDIDATE).unlink(missing_ok=True)
+    if finished:  # a killed process may not have come to it
         run_files.publish(folder, finished, count)
     if len(finished) >= count:
         return f"{result(out, finished)} (finished before, nothing to do)"

@@ -92,6 +92,10 @@ def install_line(extra: str) -> str:
 
     It does not name distill, so that it works in a checkout and for an installed package: no package index has distill.
     """
-    required = (text.replace("'", '"').partition(";") for text in importlib.metadata.requires(DISTRIBUTION) or ())
+    try:
+        requires = importlib.metadata.requires(DISTRIBUTION) or ()
+    except importlib.metadata.PackageNotFoundError:  # a checkout that runs without being installed
+        return f"python -m pip install -e '.[{extra}]'"
+    required = (text.replace("'", '"').partition(";") for text in requires)
     packages = [name.strip() for name, _, marker in required if marker.strip() == f'extra == "{extra}"']
     return f"python -m pip install {' '.join(json.dumps(name) for name in packages)}"

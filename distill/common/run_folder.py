@@ -113,7 +113,7 @@ class Run:
         recorded = record.files if record else []
         if strangers := [name for name in self.storage.names() if name in self.files and name not in recorded]:
             what = f"holds files that no run recorded ({listed(strangers)})"
-            raise UserError(f"{self.storage}: {what}; name another --out")
+            raise UserError(f"{self.storage}: {what}; name another folder, or delete them")
         if not self.starts and record and (different := differences(record.identity, self.identity)):
             what = f"holds {self.kind} with other settings ({listed(different)})"
             raise UserError(f"{self.storage}: {what}; name another --out, or --restart to delete it")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
-from distill.common.pictures import new_figure, save_figure
+from distill.common.pictures import new_figure, picture, save_figure
 from distill.common.tables import table
 from distill.datasets.benchmark import HEADLINES
 from distill.evaluation.grading import GENERAL, METRICS, BySet
@@ -122,6 +122,7 @@ def in_percent(estimates: Sequence[Estimate]) -> tuple[NDArray[np.float64], list
     return means, [means - low, high - means]
 
 
+@picture
 def plot(path: Path, players: Players) -> None:
     """Optimal and outcome for every set, one colour a player, bars of 95 %."""
     from matplotlib import colormaps

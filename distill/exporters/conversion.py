@@ -173,7 +173,10 @@ def largest_difference(expected: Outputs, outputs: Outputs) -> float:
 def check(title: str, expected: Outputs, outputs: Outputs, tolerance: float = TOLERANCE) -> float:
     """The largest difference. Raises UserError, which names the file by its `title`, above the tolerance."""
     difference = largest_difference(expected, outputs)
-    if not difference <= tolerance:  # also NaN
+    if not np.isfinite(difference):
+        wrong = "an output is missing or NaN, a full column is not excluded, or a move is not the best by the logits"
+        raise UserError(f"{title}: the written file does not compute what the network does: {wrong}")
+    if difference > tolerance:
         problem = f"the written file differs from the network by {difference:.1e}"
         raise UserError(f"{title}: {problem}; allowed: {tolerance:.0e}, {MEASURE}")
     return difference

@@ -2,8 +2,8 @@
 
 Out: `<folder>/saved_model/` with the SavedModel in `1/` (the folder is a base path for TensorFlow Serving), the other
 formats, `examples.json` (boards and outputs to test a client with), `export.json` (all that is known of the network),
-`README.md` (the model card, which says the same in words) and `SHA256SUMS`. An older export is replaced as a whole once
-all new files are checked.
+`README.md` (the model card, which says the same in words) and `SHA256SUMS`. An older export stays until all new files
+are checked; a command that is killed while it replaces them leaves an unfinished export, which nobody uses.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ def publish(
     for name in names:
         formats.check_installed(name)
     files = [*(formats.FORMATS[name].file for name in names), FACTS, "examples.json", "README.md", SUMS]
+    known = facts(core, network)
     with run_folder.replaced(folder / finding.PUBLISHED, KIND, files) as new:
         predict, written = saved.predict_with(core), {}
         for name in names:
@@ -80,7 +81,7 @@ def publish(
             path = new / formats.FORMATS[name].file
             written[name] = conversion.convert(name, core, path, predict=predict)
         record = {
-            **facts(core, network),
+            **known,
             "versions": provenance.versions("tensorflow", "keras"),
             "files": {formats.FORMATS[name].file: dataclasses.asdict(file) for name, file in written.items()},
             **results,
@@ -89,7 +90,14 @@ def publish(
         (new / "examples.json").write_bytes(_examples(predict).encode())
         (new / "README.md").write_bytes(card.write(record, new).encode())
         (new / SUMS).write_bytes(sums(new).encode())
+        check_unchanged(network, known["network_sha256"])
     return written
+
+
+def check_unchanged(network: Path, sha256: str) -> None:
+    """Raise UserError where a `.keras` file has another hash by now: its run may go on."""
+    if file_hash(network) != sha256:
+        raise UserError(f"{network}: was replaced while it was exported; start the command again")
 
 
 def publish_if_possible(core: keras.Model, folder: Path, results: Mapping[str, Any]) -> None:

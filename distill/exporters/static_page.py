@@ -27,7 +27,7 @@ import keras
 import numpy as np
 
 import distill
-from distill.common import UserError, provenance, run_folder, say, write_atomically, write_json
+from distill.common import UserError, file_hash, provenance, run_folder, say, write_atomically, write_json
 from distill.exporters import conversion, formats, publish
 from distill.networks import finding, saved
 
@@ -71,8 +71,11 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
     """
     formats.check_installed("onnx")
     files = _by_name(models)
+    hashes = {name: file_hash(file) for name, file in files.items()}
     cores = {name: saved.load_core(file) for name, file in files.items()}
     facts = {name: publish.facts(core, files[name]) for name, core in cores.items()}
+    for name, file in files.items():
+        publish.check_unchanged(file, hashes[name])
     runtime = None if all(map(_is_computed_by_the_page, facts.values())) else runtime_archive()
     assets = [file for file in (*PAGE.iterdir(), *SITE.iterdir()) if file.name not in SERVER_ONLY]
     written = [*(file.name for file in assets), publish.CATALOGUE, "licences", "ort", publish.SUMS]

@@ -207,16 +207,13 @@ def has_four(stones: Any) -> bool:
 
 
 def agent(observation: Any, configuration: Any = None) -> int:
-    """The column for an observation of Kaggle's ConnectX: one that wins or blocks at once, or else the network's.
-
-    Kaggle calls the last function in the file: this one.
-    """
+    """The column for an observation of Kaggle's ConnectX. Kaggle calls the last function in the file: this one."""
     marks = np.array(observation["board"]).reshape(6, 7)
     board = np.where(marks == 0, 0, np.where(marks == observation["mark"], 1, -1))
-    column = win_or_block(board)
+    column = win_or_block(board) if TACTICS else None
     return int(predict(board[None])["move"][0]) if column is None else column
 
 
 # The network ----------------------------------------------------------------------------------------------------------
-ARCH, WEIGHTS = "", ""
+ARCH, TACTICS, WEIGHTS = "", False, ""
 SHAPES: dict[str, tuple[int, ...]] = {}

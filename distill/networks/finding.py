@@ -88,6 +88,10 @@ def is_current(folder: Path) -> bool:
     If not, a line says so, and callers use the best network.
     """
     best, exported = folder / BEST, facts(folder / PUBLISHED).get("network_sha256")
+    record = read_object(folder / PUBLISHED / "_run.json")  # without portalocker, which a player may lack
+    if record and record.get("result") is None and best.is_file():
+        say_once(f"{folder / PUBLISHED} is unfinished, and {best} is used; distill.export writes it again")
+        return False
     if exported is None or not best.is_file() or exported == file_hash(best):
         return True
     say_once(f"{folder / PUBLISHED} is of another network than {best}, which is used; distill.export rebuilds it")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from distill.common import write_atomically
-from distill.common.pictures import new_figure, save_figure
+from distill.common.pictures import new_figure, picture, save_figure
 
 CSV, CURVES = "history.csv", "curves.png"
 
@@ -32,6 +32,7 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
     _draw(folder / CURVES, table, panels, over)
 
 
+@picture
 def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
     """Write the curves as PNG: one plot for each panel that has a curve, side by side."""
     from matplotlib.ticker import MaxNLocator

@@ -208,7 +208,7 @@ class Run:
                  draws=games.draws)  # fmt: skip
         if games.losing + games.draws or (options.precision == "float32" and not trusted):
             return answers, games
-        answers = self.answers("complete", exact=True)
+        answers = self.answers(f"complete-{state.round}", exact=True)
         games = positions.enumerate_games(answers, START, options.most_stones)
         self.say("enumerated completely, in float32", round=state.round, positions=positions.size(games.keys),
                  losing_replies=games.losing, draws=games.draws)  # fmt: skip
@@ -262,12 +262,13 @@ class Run:
         self.say("round over", round=state.round, took=round(time.monotonic() - began, 1), **self.grades())
         if state.steps < options.steps:  # the time is over; the next process goes on with this round
             return True
-        before = answers.folder
+        before = [answers.folder, options.out / f"complete-{state.round}"]
         state.round, state.steps = state.round + 1, 0
         unsure = np.sort(pool.keys[pool.margins < options.trust])
         answers.hand_over(options.out / self.folder, options.trust, unsure)
         checkpoint.save(options.out, self.model, asdict(state))
-        shutil.rmtree(before)
+        for folder in before:
+            shutil.rmtree(folder, ignore_errors=True)
         return state.round > options.rounds
 
     def learn(self, pool: learning.Pool) -> None:

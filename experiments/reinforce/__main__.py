@@ -34,7 +34,7 @@ from experiments.reinforce.settings import AUTO, ReinforceConfig
 ARCH = "mk4"
 """The network of a run that starts from scratch without --arch."""
 
-FILES = ("checkpoint.npz", finding.BEST, "history.csv", "curves.png", finding.PUBLISHED)
+FILES = ("checkpoint.npz", finding.BEST, "history.csv", "curves.png")
 """What --restart deletes."""
 
 KIND = "REINFORCE run"

@@ -51,7 +51,7 @@ class GamesState(State):
 class GamesStream(Stream):
     """Batches of the learner's own moves in new games: one batch for each step.
 
-    The targets of a move are its `return` and what else `losses.policy_gradient_loss` takes.
+    The targets of a move are its `return` and what else `run.policy_gradient_loss` takes.
     """
 
     def __init__(self, model: TrainingModel, core: keras.Model, config: ReinforceConfig, state: GamesState) -> None:

@@ -15,7 +15,7 @@ from network_helpers import killed_at
 
 from distill import evaluate
 from distill.common import file_hash, provenance, run_folder
-from distill.evaluation import grading, report
+from distill.evaluation import grading
 from distill.games import reader, shards
 from distill.mcts.settings import UctSettings
 from distill.players.names import make
@@ -98,7 +98,7 @@ def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path, capsys, und
 
 def test_a_killed_evaluation_leaves_no_figures_beside_the_report_of_another(tmp_path):
     run(["random", *QUICK], tmp_path)
-    with killed_at(report, "plot", 1):
+    with killed_at(evaluate, "write_atomically", 1):
         evaluate.main(["uct:20", *QUICK, "--out", str(tmp_path)])
     assert run_folder.result_of(tmp_path) == {}
     assert not (tmp_path / "report.md").exists()

