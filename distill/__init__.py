@@ -18,8 +18,7 @@ from distill.common.plugins import watch_imports
 
 watch_imports()  # now, because a program may import its own module, or Keras, before it uses the library
 
-VERSION = "0.2.0"
-"""The version without the commit, as files of games name it; `__version__` adds the commit: 0.2.0+g1234567."""
+__version__ = "0.2.0"
 
 PUBLIC = {
     "Choices": "distill.players.player:Choices",
@@ -44,10 +43,6 @@ PUBLIC = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from distill.common import provenance  # only now, because it runs git
-
-        return provenance.version()
     if name not in PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, path = PUBLIC[name].partition(":")
@@ -55,4 +50,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *PUBLIC, "__version__"]
+    return [*globals(), *PUBLIC]

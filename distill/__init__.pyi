@@ -17,5 +17,4 @@ from distill.players.player import Player as Player
 from distill.train import train_network as train_network
 
 PUBLIC: dict[str, str]
-VERSION: str
 __version__: str

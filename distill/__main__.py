@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import distill
-from distill.common import boundary
+from distill.common import boundary, provenance
 
 COMMANDS = (
     "generate", "inspect", "prepare", "train", "evaluate",
@@ -46,7 +46,7 @@ def _run(name: str, words: list[str]) -> int:
         print("\n".join(f"  {command:<10} {line}" for command, line in commands().items()))
         return 0
     if name == "--version":
-        print(f"distill {distill.__version__}")
+        print(f"distill {distill.__version__}, commit {provenance.commit() or 'unknown'}")
         return 0
     if name not in COMMANDS:
         print(f"distill: no command {name!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)

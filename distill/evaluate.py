@@ -18,7 +18,6 @@ if __name__ == "__main__":
 
 import os.path
 from collections.abc import Sequence
-from contextlib import nullcontext
 from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -26,11 +25,10 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from distill.common import cli, cores, run_folder, write_atomically
-from distill.common.cluster import Cluster
 from distill.common.settings import CommandLine, NameOrPath, Seed, Settings, as_json
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, labels, report
-from distill.games import reader, shards
+from distill.games import reader
 from distill.networks import finding
 from distill.players import names
 from distill.players.network import NetworkPlayer
@@ -42,7 +40,7 @@ class EvaluateConfig(Settings):
 
     command_line: ClassVar[CommandLine] = CommandLine(
         words="players",
-        flags=("half", "sets", "boards", "workers", "cluster", "seed", "out"),
+        flags=("half", "sets", "boards", "workers", "seed", "out"),
         examples=("models/cnn random uct:100", "models/cnn data/reference/validation --boards 500"),
         page="docs/benchmark.md",
     )
@@ -57,8 +55,6 @@ class EvaluateConfig(Settings):
     """largest number of boards per set; default: all"""
     workers: int = Field(cores(), ge=1)
     """processes for searches and the solver"""
-    cluster: str | None = Field(None, title="URL")
-    """Dask scheduler whose workers share long UCT searches: tcp://head:8786"""
     seed: Seed = 0
     """seed of samples, searches and random moves"""
     out: Path = Path("models/evaluation")
@@ -97,12 +93,10 @@ def run(config: EvaluateConfig) -> str:
     metrics: dict[str, Any] = {}
     page, settings, out = ["# How good every move is"], as_json(config), config.out
     of_games = [Path(name) for name in config.players if _is_data(name)]
-    held = run_folder.opened(out, "evaluation", settings, settings=settings, files=FILES, restart=True)
-    with held as record, Cluster(config.cluster, shards.versions_here) if config.cluster else nullcontext() as cluster:
+    with run_folder.opened(out, "evaluation", settings, settings=settings, files=FILES, restart=True) as record:
         # What is wrong must show before hours of grading.
         reader.verify(map(reader.open_run, of_games))
-        others = [name for name in config.players if Path(name) not in of_games]
-        players = [names.make(name, config.workers, cluster=cluster) for name in others]
+        players = [names.make(name, config.workers) for name in config.players if Path(name) not in of_games]
         metrics["networks"] = names.evaluated([player.name for player in players])
         grades, line = _grade_players(config, players, metrics, page)
         last = [line, *(_compare_labels(folder, players, metrics, page) for folder in of_games)]

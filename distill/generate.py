@@ -25,7 +25,6 @@ from pydantic import Field
 from distill.common import Progress, cli, cores, executors
 from distill.common.cluster import Cluster
 from distill.common.settings import CommandLine, NameOrPath, build
-from distill.common.storage import Folder, storage_of
 from distill.games import reader, shards
 from distill.mcts import compiling
 
@@ -70,11 +69,10 @@ def generate_games(out: str | Path = "data/games", *, games: int = 5000, **setti
     Works in a notebook and needs no main guard. Raises ValueError for a wrong setting and UserError for a folder that
     holds something else.
     """
-    storage = storage_of(out)
-    if not isinstance(storage, Folder):
+    if "://" in str(out):
         raise ValueError(f"out {out}: name a folder; only the command `generate` writes to URLs")
     run(build(GenerateConfig, settings | {"out": out, "games": games}))
-    return reader.open_run(storage.path)
+    return reader.open_run(Path(out))
 
 
 def run(config: GenerateConfig) -> str:

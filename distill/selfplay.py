@@ -88,8 +88,7 @@ def _only_play(config: SelfPlayConfig) -> str:
             return f"finished before: {plan.games:,} games in {out}"
         compiling.prepare("puct")
         with workers.start(config, processes) as pool:  # before anything is deleted
-            where = f"on {config.machine.cluster}" if config.machine.cluster else f"in worker processes ({processes})"
-            say(f"playing games {where}; each loads Keras first")
+            say("playing games; each worker loads Keras first")
             end = iterations.End(games=plan.games)
             played = games.play(pool, player, end, record, shows=True)
     return f"{out}: {played['games']:,} games, {played['rows']:,} rows"

@@ -55,7 +55,7 @@ PRESETS: Presets = {
     "smoke": smoke(
         data=(cli.SMOKE_DATA / "games",),
         prepared=cli.SMOKE_DATA / "prepared",
-        out=lambda config: cli.SMOKE_MODELS / _folder_name(config.arch.name),
+        out=lambda config: cli.SMOKE_MODELS / _folder(config).name,
         validation_fraction=0.5,  # as prepare has it
         epochs=2,
         batch_size=32,
@@ -75,6 +75,8 @@ class TrainConfig(preparation.TableSettings):
         examples=("--arch cnn", "--arch transformer --set arch.layers=8"),
         page="docs/train.md",
     )
+    archs: ClassVar[Sequence[str]] = networks.ARCHS
+    """The networks with a name that this command trains."""
     arch: networks.Architecture = Field(networks.Architecture(), title="NETWORK", description=networks.ARCH_HELP)
     init: NameOrPath | None = Field(None, title="NETWORK")
     """initial network of the same arch: name, run folder or .keras file; default: random weights"""
@@ -95,17 +97,13 @@ class TrainConfig(preparation.TableSettings):
     @model_validator(mode="after")
     def _check_arch(self) -> Self:
         arch, recipe = self.arch.name, self.learning
-        if not self.knows(arch):
+        if arch not in self.archs and not plugins.is_spec(arch):
             raise ValueError(f"--arch {arch} must be {networks.ARCH_RULE}")
         if recipe.interpolate and self.init is None:
             raise ValueError(f"interpolate {recipe.interpolate} must be 0 without --init")
         if arch == "resnet" and recipe.targets.value_target == "none":
             raise ValueError("--value-target none does not fit resnet, which always has a value head")
         return self
-
-    def knows(self, arch: str) -> bool:
-        """Whether an arch can be trained; the study's command knows more."""
-        return networks.is_arch(arch)
 
     @property
     def value_head(self) -> bool:
@@ -205,8 +203,6 @@ def run(
         } | accuracy.measure(saved.predict_with(best), rows, training)
         if config.export:
             publish.publish_if_possible(best, out, card.results(out, metrics))
-        else:
-            print(f"no SavedModel was written; python -m distill.export {out} writes it")
         folder.finish(metrics)
     return _result(out, metrics)
 
@@ -233,11 +229,7 @@ def _network(config: TrainConfig, build: Callable[..., keras.Model]) -> keras.Mo
 
 
 def _folder(config: TrainConfig) -> Path:
-    return config.out or Path("models") / _folder_name(config.arch.name)
-
-
-def _folder_name(arch: str) -> str:
-    return arch.replace(":", "-")
+    return config.out or Path("models") / config.arch.name.replace(":", "-")
 
 
 def _result(out: Path, metrics: Mapping[str, Any]) -> str:

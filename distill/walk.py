@@ -5,11 +5,11 @@
 
 In: a player whose move depends on the position alone, such as a network. Out: positions by number of stones, and
 a record in `--out`, by default `models/walk-best` or `models/walk-all`. `--replies best` also lists the moves that
-give the win away, with the lines that lead there. `--replies all` uses no solver and lists a game for each reply that
-wins for the opponent or draws; `--out` then holds each layer's positions and moves. If that enumeration is complete and
-has no game that is lost or drawn, the player weakly solves the game. `--symmetric` halves the time for a network that
-mirrors its moves with the board by design, as `pillar` does. Networks run in ONNX Runtime where it is installed, in
-batches of fixed size, so that a move does not depend on the rest of the batch.
+give the win away, with the lines that lead there. `--replies all` uses no solver. Its record lists a game for each
+reply that wins for the opponent or draws, and `--out` holds each layer's positions and moves. If that enumeration is
+complete and has no game that is lost or drawn, the player weakly solves the game. `--symmetric` halves the time for a
+network that mirrors its moves with the board by design, as `pillar` does. Networks run in ONNX Runtime where it is
+installed, in batches of fixed size, so that a move does not depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ from distill.players.solver import check_installed
 
 LAYERS = [f"{kind}-{stones:02}.npy" for stones in range(0, CELLS + 1, 2) for kind in ("keys", "moves")]
 """Files of an enumeration of all replies."""
-SHOWN = 10
-"""Lost lines and drawn lines that `--replies all` prints; the record holds them all."""
 
 
 class WalkConfig(Settings):
@@ -99,13 +97,10 @@ def run(config: WalkConfig) -> str:
         before = folder.result
         if before and (best or before["complete"] or before["last_stones"] >= config.most_stones):
             return f"finished before: {before['line']} · {out}"
-        if not best:  # its layers are written as they come
-            folder.begin()
+        folder.begin()
         walked, line = (_best if best else _all)(config, out, choose)
         of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())
         line = f"{name}{of} moving first, {line}"
-        if best:
-            folder.begin()
         folder.finish(walked | {"line": line})
     return f"{line} · {out}"
 
@@ -139,10 +134,6 @@ def _all(config: WalkConfig, out: Path, choose: walk.Choose) -> tuple[dict[str, 
     else:
         result = f"{sums['losing_replies']:,} replies win for the opponent, {sums['draws']:,} draw"
     lost, drawn = tree.lines(last)
-    for line in lost[:SHOWN]:
-        print(f"the last move of {line} wins for the opponent")
-    for line in drawn[:SHOWN]:
-        print(f"the last move of {line} draws")
     extent = "complete" if complete else f"up to {last} stones, not complete"
     outcome = {"complete": complete, "last_stones": last, "sums": sums, "layers": layers, "lost": lost, "drawn": drawn}
     return outcome, f"every legal reply: {extent}: {sums['positions']:,} positions, {result}"

@@ -45,7 +45,7 @@ def reached(history: list[dict[str, Any]], column: str, line: float) -> float | 
 
 def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path: Path) -> None:
     """Draw the metrics by minutes, with a line for each search."""
-    from distill.common.pictures import new_figure, save_figure
+    from distill.common.pictures import new_figure
 
     figure, axes = new_figure(1, 2, 10, 3.4)
     minutes = [each["minutes"] for each in history]
@@ -61,7 +61,7 @@ def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path
             written = max(level, written + (highest - lowest) / 16)  # move up a name that would touch the one below
             panel.annotate(name, (1.01, written), xycoords=("axes fraction", "data"), va="center", fontsize=7)
         panel.legend(loc="lower right")
-    save_figure(figure, path)
+    figure.savefig(path)
 
 
 def main() -> None:

@@ -17,12 +17,9 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from distill.common.errors import Interrupted, UserError, first_line
-from distill.common.machine import lacks_memory, require_address_space
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Ctrl-C, a request to stop, and a terminal that is closed, which Windows lacks."""
-ADDRESS_SPACE = 1 << 30
-"""Bytes of address space that a command needs: with less, libraries fail to load for reasons that they misname."""
 NOBODY_READS = 141
 """Exit code after SIGPIPE, when the reader of the output has closed the pipe."""
 
@@ -53,7 +50,6 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str]) -> int:
         heard = [n for n in SIGNALS if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN]  # not under nohup
         handlers = {number: signal.signal(number, interrupt) for number in heard}
     try:
-        require_address_space(ADDRESS_SPACE, "this command")
         code = command()
         print(end="", flush=True)  # what is wrong with the output shows here, not when Python exits
     except BaseException as error:
@@ -86,7 +82,9 @@ def _line(error: BaseException) -> str | None:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
     if isinstance(error, UserError):
         return str(error)
-    if lacks_memory(error):
+    # Libraries report in different ways that memory or threads ran out. TensorFlow's error is known by its name.
+    ran_out = isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError"
+    if ran_out or "start new thread" in str(error):
         return f"not enough memory ({type(error).__name__}: {first_line(error)}); free some, or raise the limit"
     return None
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import logging
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -94,17 +92,13 @@ class _File:
     content: bytes
 
     def stored(self) -> Path:
-        """The path of the file in this process's folder; a worker fetches each content once."""
-        path = Path(_folder().name) / self.name
+        """The path of the file in this worker's folder; a worker fetches each content once."""
+        from distributed import get_worker
+
+        path = Path(get_worker().local_directory) / self.name
         if not path.exists():
             write_atomically(path, self.content)
         return path
-
-
-@functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Where this worker process keeps its files until it ends."""
-    return tempfile.TemporaryDirectory(prefix="distill-")
 
 
 def _compute(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:

@@ -21,7 +21,6 @@ import os
 import signal
 import threading
 import time
-from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
@@ -40,11 +39,7 @@ ONE_THREAD = dict.fromkeys((THREADS, "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"
 """Environment variables of a worker: with one thread, results do not depend on the number of workers."""
 
 
-class WorkerError(UserError):
-    """Workers could not be started, or died."""
-
-
-class KilledError(WorkerError):
+class KilledError(UserError):
     """Tasks whose workers died at every try; all other tasks are done.
 
     Attributes:
@@ -115,43 +110,39 @@ def completed(
 ) -> Iterator[tuple[int, Any]]:
     """Yield each task's number and `function(*task)` as results come.
 
-    Raises what a task raises, KilledError once all other tasks are done, and WorkerError where no worker is left.
+    Raises what a task raises, KilledError once all other tasks are done, and UserError where no worker is left.
     """
-    waiting, alone = iter(enumerate(tasks)), deque[tuple[int, Any]]()
-    again, deaths, killers = deque[tuple[int, Any]](), Counter[int](), dict[int, Any]()
+    todo: Iterable[tuple[int, Any]] = enumerate(tasks)
     submitted: dict[Future[Any], tuple[int, Any]] = {}
     try:
-        while True:
-            while len(submitted) < workers.window and (task := again.popleft() if again else next(waiting, None)):
-                submitted[workers.submit(function, *task[1])] = task
-            if not submitted and alone:
-                task = alone.popleft()
-                submitted[workers.submit(function, *task[1])] = task
-            if not submitted:
-                break
-            # A signal that another thread takes does not wake a thread that waits without a timeout (cpython#85300).
-            done, _ = futures.wait(submitted, timeout=0.5, return_when=futures.FIRST_COMPLETED)
-            if not done and workers.closed:
-                raise WorkerError("the workers were stopped before they had finished")
-            for future in done:
-                task = submitted.pop(future)
-                try:
-                    result = future.result()
-                except workers.deaths:
-                    # Any of the tasks that were submitted may have killed the worker.
-                    deaths[task[0]] += 1
-                    if deaths[task[0]] == workers.tries:
-                        killers[task[0]] = task[1]
+        for tries_left in reversed(range(workers.tries)):
+            waiting, died = iter(todo), list[tuple[int, Any]]()
+            # Any task in flight may have killed the worker. The last time they run one by one, which names the killer.
+            window = workers.window if tries_left else 1
+            while True:
+                while len(submitted) < window and (task := next(waiting, None)):
+                    submitted[workers.submit(function, *task[1])] = task
+                if not submitted:
+                    break
+                # A signal that another thread takes wakes no thread that waits without a timeout (cpython#85300).
+                done, _ = futures.wait(submitted, timeout=0.5, return_when=futures.FIRST_COMPLETED)
+                if not done and workers.closed:
+                    raise UserError("the workers were stopped before they had finished")
+                for future in done:
+                    task = submitted.pop(future)
+                    try:
+                        result = future.result()
+                    except workers.deaths:
+                        died.append(task)
+                    except CancelledError as error:
+                        raise UserError(f"{workers}: gone before the work was done; start the command again") from error
                     else:
-                        (alone if deaths[task[0]] == workers.tries - 1 else again).append(task)
-                except CancelledError as error:
-                    raise WorkerError(f"{workers}: gone before the work was done; start the command again") from error
-                else:
-                    yield task[0], result
+                        yield task[0], result
+            todo = sorted(died)
     finally:
         workers.cancel([*submitted])
-    if killers:
-        raise KilledError([killers[number] for number in sorted(killers)])
+    if died:
+        raise KilledError([task for _, task in todo])
 
 
 def results(workers: Workers, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -160,6 +151,13 @@ def results(workers: Workers, function: Callable[..., Any], tasks: Iterable[tupl
 
 
 # Processes of this machine --------------------------------------------------------------------------------------------
+
+
+def cores() -> int:
+    """Processors that this process may use: its affinity, or less under a container's quota."""
+    from joblib import cpu_count  # not at the top, because it takes a while
+
+    return int(cpu_count())
 
 
 class Processes(Elsewhere):
@@ -178,7 +176,7 @@ class Processes(Elsewhere):
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         with self._lock:
             if self.closed:
-                raise WorkerError("the workers were stopped")
+                raise UserError("the workers were stopped")
             try:
                 try:
                     future: Future[Any] = self._started().submit(function, *arguments, **named)
@@ -189,7 +187,7 @@ class Processes(Elsewhere):
                 self.stop()
                 what = f"{self.number} worker processes cannot be started ({first_line(error)})"
                 todo = "use fewer --workers, raise ulimit -n, or make room in /dev/shm (docker run --shm-size 64m)"
-                raise WorkerError(f"{what}; {todo}") from error
+                raise UserError(f"{what}; {todo}") from error
             return future
 
     def _started(self) -> Any:
@@ -223,7 +221,7 @@ def stop(pool: Any) -> None:
 
 
 def started(number: int) -> Workers:
-    """Processes that have all been started. Raises WorkerError where the system does not allow as many."""
+    """Processes that have all been started. Raises UserError where the system does not allow as many."""
     workers = Processes(number)
     results(workers, os.getpid, [()])
     return workers

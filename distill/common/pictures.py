@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from distill.common.errors import first_line
-from distill.common.files import write_atomically
 from distill.common.progress import say_once
 
 if TYPE_CHECKING:
@@ -37,16 +35,7 @@ def picture(draw: Callable[Concatenate[Path, Parameters], None]) -> Callable[Con
 
 def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Any]]:
     """A figure of this size in inches, and its axes, row by row."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure  # not pyplot: no window, no state
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
     return figure, figure.subplots(rows, columns, squeeze=False).ravel().tolist()
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG."""
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=110)
-    write_atomically(path, drawn.getvalue())

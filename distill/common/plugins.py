@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import keras_layers
-from distill.common.errors import Interrupted, UserError, first_line
+from distill.common.errors import UserError, first_line
 from distill.common.files import file_hash
 
 SPEC = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -37,8 +37,6 @@ SPEC = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 OURS = os.path.join(Path(__file__).parents[1], "")
 LIBRARIES = (sysconfig.get_path("stdlib"), OURS, "site-packages", "dist-packages", "<frozen")
 """Parts of the names of files that are not the user's."""
-NOT_THEIRS = (Interrupted, KeyboardInterrupt, MemoryError)
-"""Errors that say nothing about the code that raises them."""
 
 
 def is_spec(text: str) -> bool:
@@ -77,9 +75,9 @@ def call(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
     try:
         with contextlib.chdir(os.getcwd()):  # where it changes the directory, relative paths still mean the same files
             return function(*arguments)
-    except (UserError, *NOT_THEIRS):
+    except UserError:
         raise
-    except BaseException as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"{name}: {_last_line(error)}") from error
 
 

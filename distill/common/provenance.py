@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-import json
 import platform
 import subprocess
 from collections.abc import Iterator
@@ -20,19 +19,11 @@ DISTRIBUTION = "connect4-distill"
 
 def versions(*packages: str) -> dict[str, str]:
     """Versions of distill, Python and the named packages, as far as they are installed, for a record."""
-    installed = {"distill": distill.VERSION, "python": platform.python_version()}
+    installed = {"distill": distill.__version__, "python": platform.python_version()}
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             installed[package] = importlib.metadata.version(package)
     return installed
-
-
-def version() -> str:
-    """The version with the commit, if it is known: 0.2.0+g1234567, and .dirty if files have changed since."""
-    head = commit()
-    if head is None:
-        return distill.VERSION
-    return f"{distill.VERSION}+g{head[:7]}{'.dirty' if head.endswith('+') else ''}"
 
 
 def commit() -> str | None:
@@ -90,12 +81,7 @@ def extra(name: str, whose: str) -> Iterator[None]:
 def install_line(extra: str) -> str:
     """The command that installs the packages of an extra of pyproject.toml.
 
-    It does not name distill, so that it works in a checkout and for an installed package: no package index has distill.
+    No package index has distill: pip takes it from this checkout, or finds that it is installed.
     """
-    try:
-        requires = importlib.metadata.requires(DISTRIBUTION) or ()
-    except importlib.metadata.PackageNotFoundError:  # a checkout that runs without being installed
-        return f"python -m pip install -e '.[{extra}]'"
-    required = (text.replace("'", '"').partition(";") for text in requires)
-    packages = [name.strip() for name, _, marker in required if marker.strip() == f'extra == "{extra}"']
-    return f"python -m pip install {' '.join(json.dumps(name) for name in packages)}"
+    package = f'-e "{top}[{extra}]"' if (top := checkout()) else f'"{DISTRIBUTION}[{extra}]"'
+    return f"python -m pip install {package}"

@@ -35,7 +35,7 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
 METAVARS = {int: "N", float: "X", Path: "FOLDER"}
@@ -70,30 +70,17 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     command_line: ClassVar[CommandLine] = CommandLine()
 
-    @field_validator("*", mode="before")
+    @field_validator("*")
     @classmethod
-    def _plain(cls, value: Any, info: ValidationInfo) -> Any:
-        """NumPy's numbers as plain ones, and texts as paths, whose bytes pydantic may not be able to read as text.
-
-        A URL is no path: as one it would lose a slash.
-        """
-        if "Path" in str(cls.model_fields[str(info.field_name)].annotation):
-            return [*map(_as_path, value)] if isinstance(value, list | tuple) else _as_path(value)
-        return value.tolist() if hasattr(value, "tolist") else value
+    def _check_paths(cls, value: Any) -> Any:
+        for path in value if isinstance(value, tuple) else [value]:
+            if isinstance(path, Path) and path.parts[:1] and path.parts[0].endswith(":"):  # s3: of s3://bucket
+                raise ValueError("must be a path on this machine, not a URL")
+        return value
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values, checked like a new one."""
         return type(self)(**(dict(self) | changes))
-
-
-def _as_path(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    if "://" in value:
-        raise ValueError("must be a path on this machine, not a URL")
-    if not value.strip():  # an empty variable of the shell would be the current folder
-        raise ValueError("must be a path")
-    return Path(value)
 
 
 Config = TypeVar("Config", bound=Settings)
@@ -148,7 +135,7 @@ def by_path(values: Values, prefix: str = "") -> dict[str, Any]:
 
 
 def build(config_class: type[Config], *layers: Values) -> Config:
-    """The config of these values; later layers override earlier ones, and another network drops its arguments.
+    """The config of these values; later layers override earlier ones.
 
     Raises ValueError for a wrong value, in one line that begins with its flag or its path.
     """
@@ -157,11 +144,7 @@ def build(config_class: type[Config], *layers: Values) -> Config:
     defaults = {path: default_of(config_class, path) for path in fields if "." in path}
     values: dict[str, Any] = {}
     for layer in (defaults, *layers):
-        new = dict(_flat(fields, flags, layer))
-        for path in [path for path in new if _end(path) == "name" and values.get(path, new[path]) != new[path]]:
-            start = path.removesuffix("name")  # the arguments of one network are not those of another
-            values = {old: value for old, value in values.items() if not old.startswith(start)}
-        values |= new
+        values |= dict(_flat(fields, flags, layer))
     for path in values.keys() - fields.keys():  # only a network takes what its class does not declare
         parent = getattr(fields.get(path.rpartition(".")[0]), "annotation", None)
         if getattr(parent, "model_config", {}).get("extra") != "allow":

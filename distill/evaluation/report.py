@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
-from distill.common.pictures import new_figure, picture, save_figure
+from distill.common.pictures import new_figure, picture
 from distill.common.tables import table
 from distill.datasets.benchmark import HEADLINES
 from distill.evaluation.grading import GENERAL, METRICS, BySet
@@ -142,7 +142,7 @@ def plot(path: Path, players: Players) -> None:
         axis.grid(color=GRID)
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
     figure.suptitle("Moves by set (bars: 95 %)")
-    save_figure(figure, path)
+    figure.savefig(path)
 
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:

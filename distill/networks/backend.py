@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from distill.common import UserError, cores, executors, first_line, machine, say
+from distill.common import UserError, cores, executors, first_line, say
 from distill.common.boundary import SIGNALS
 
 # TensorFlow reads this when it starts. Its C++ log holds nothing a user can act on: failures arrive as exceptions.
@@ -20,9 +20,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # On a GPU, take memory as needed: worker processes share it.
 os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-
-ADDRESS_SPACE = 4 << 30
-"""Bytes of address space that a process with TensorFlow needs: with 3.5 GB, training the `cnn` crashes."""
 
 Precision = Literal["float32", "bfloat16"]
 """The arithmetic that a network's layers use."""
@@ -55,7 +52,6 @@ def start_backend(*, aloud: bool = False) -> None:
             'multiprocessing.get_context("spawn")'
         )
     _started_in = os.getpid()
-    machine.require_address_space(ADDRESS_SPACE, "TensorFlow")
     if aloud and "keras" not in sys.modules:
         say("loading Keras and its backend")
     os.environ["KERAS_BACKEND"] = os.environ.get("KERAS_BACKEND") or "tensorflow"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import UserError, first_line, provenance
+from distill.common import UserError, first_line
 from distill.game import inputs, outputs
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import finding, start_backend
@@ -138,7 +138,7 @@ def load(path: Path, *, fast: bool = True, int8: bool = False) -> Predict:
         graph = run(str(file))
         names = {*graph(np.zeros((1, ROWS, COLUMNS), np.int8))}
     except ImportError as error:
-        raise UserError(f"{file}: needs ONNX Runtime; to install it: {provenance.install_line('onnx')}") from error
+        raise UserError(f"{file}: needs ONNX Runtime; python -m pip install onnxruntime") from error
     except Exception as error:  # a runtime has a type for each kind of damage
         raise UserError(f"{file}: not a readable {kind} ({first_line(error)})") from error
     if not {"logits", "policy", "move"} <= names:

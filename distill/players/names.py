@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import file_hash, plugins
-from distill.common.executors import Workers, shared
+from distill.common.executors import shared
 from distill.game import outputs
 from distill.mcts import compiling
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, MOST_SOLVER_SIMULATIONS, UctSettings
@@ -139,7 +139,7 @@ def check_mode(name: str, most: int = MOST_SIMULATIONS) -> None:
         raise ValueError(f"{player}: unknown mode {search!r}; modes are {modes}")
 
 
-def make(name: str, workers: int = 1, *, fast: bool = False, cluster: Workers | None = None) -> Player:
+def make(name: str, workers: int = 1, *, fast: bool = False) -> Player:
     """The player of a name; a search is compiled here, and a line says so.
 
     Args:
@@ -147,7 +147,6 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: Workers | 
       workers: processes for searches and the solver.
       fast: evaluate an exported network with ONNX Runtime where it is installed: ready at once and equal up to
         rounding. Published figures are measured without it.
-      cluster: workers that share long UCT searches instead.
 
     Raises ValueError for an unknown name, DataError for a folder without a model, and UserError where the solver or
     OpenSpiel is not installed or a custom player cannot be imported or fails on a few boards.
@@ -166,12 +165,12 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: Workers | 
         return as_player(openspiel.player(lambda seat, seed: openspiel.mcts(parts.simulations, seed)), name)
     # A level needs the player whose policy it changes.
     if parts.player in LEVELS:
-        base = make(levels.base_name(name), workers, fast=fast, cluster=cluster)
+        base = make(levels.base_name(name), workers, fast=fast)
         return levels.LevelPlayer(name=name, base=base, level=levels.named(name))
     if parts.player:
         compiling.prepare("uct")
         settings = UctSettings(simulations=parts.simulations, **SEARCHES[parts.player])
-        return network.SearchPlayer(name=name, settings=settings, workers=cluster or shared(workers))
+        return network.SearchPlayer(name=name, settings=settings, workers=shared(workers))
     player = network.load(shown(name), finding.required(parts.network), parts.mode, parts.simulations, fast=fast)
     if parts.simulations:
         compiling.prepare("puct")

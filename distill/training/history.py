@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from distill.common import write_atomically
-from distill.common.pictures import new_figure, picture, save_figure
+from distill.common.pictures import new_figure, picture
 
 CSV, CURVES = "history.csv", "curves.png"
 
@@ -49,4 +49,4 @@ def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
         # A single curve is named by the title.
         if len(names) > 1:
             axes.legend()
-    save_figure(figure, path)
+    figure.savefig(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from distill.common.pictures import new_figure, save_figure
+from distill.common.pictures import new_figure
 from distill.common.tables import table
 from distill.evaluation.report import GRID, in_percent, percent
 from distill.game.rules import COLUMNS
@@ -81,7 +81,7 @@ def openings(path: Path, habits: Mapping[str, Habits]) -> None:
         axis.set_yticks(range(len(shares)), [line or "–" for line in one.openings], fontsize=7)
         axis.set_title(name, fontsize=8)
     figure.suptitle("policy after these moves (dot: most probable column)", fontsize=9)
-    save_figure(figure, path)
+    figure.savefig(path)
 
 
 def dots(path: Path, title: str, rates: Mapping[str, Mapping[str, Rate]]) -> None:
@@ -99,4 +99,4 @@ def dots(path: Path, title: str, rates: Mapping[str, Mapping[str, Rate]]) -> Non
     axis.grid(color=GRID)
     axis.legend(fontsize=7)
     axis.set_title(f"{title} (cross: by chance)", fontsize=9)
-    save_figure(figure, path)
+    figure.savefig(path)

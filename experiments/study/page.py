@@ -52,6 +52,7 @@ def write(
       histories: of the runs, as `train` leaves them.
       flags: of the command that makes this page.
     """
+    page.parent.mkdir(parents=True, exist_ok=True)
     by_name = {result.name: result for result in results}
     curve = [by_name[name] for name in plan.learning_curve if name in by_name]
     targets = [by_name[name] for name in plan.targets if name in by_name]

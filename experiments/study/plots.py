@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from distill.common.pictures import new_figure, save_figure
+from distill.common.pictures import new_figure
 from distill.evaluation.report import GRID, in_percent
 from distill.players.intervals import Estimate
 from experiments.study.results import SHOWN, Line, Result
@@ -42,7 +42,7 @@ def learning_curve(path: Path, results: Sequence[Result], lines: Sequence[Line])
         axis.set(xlabel="games", ylabel=f"{metric}, %")
         axis.grid(color=GRID)
     figure.suptitle("More games, as many steps (bars: 95 %)")
-    save_figure(figure, path)
+    figure.savefig(path)
 
 
 def _with_bars(axis: Axes, places: Sequence[float], found: Sequence[Estimate], colour: str) -> None:
@@ -69,7 +69,7 @@ def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
         axis.grid(color=GRID)
     axes[0].legend(fontsize=8)
     figure.suptitle("One core each; the learning rate falls to zero at the end (optimal, outcome: dev halves)")
-    save_figure(figure, path)
+    figure.savefig(path)
 
 
 def bars(path: Path, title: str, results: Sequence[Result]) -> None:
@@ -89,7 +89,7 @@ def bars(path: Path, title: str, results: Sequence[Result]) -> None:
         axis.grid(color=GRID, axis="y")
         axis.set_axisbelow(True)
     figure.suptitle(f"{title} (bars: 95 %; the axis does not start at 0)")
-    save_figure(figure, path)
+    figure.savefig(path)
 
 
 def differences(path: Path, results: Sequence[Result]) -> None:
@@ -109,4 +109,4 @@ def differences(path: Path, results: Sequence[Result]) -> None:
         axis.grid(color=GRID)
         axis.set_axisbelow(True)
     figure.suptitle("One change at a time, on the same boards (bars: 95 %, paired)")
-    save_figure(figure, path)
+    figure.savefig(path)

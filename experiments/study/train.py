@@ -7,6 +7,9 @@ python -m experiments.study.train --arch column-threats --data data/games --out 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 from pydantic import Field
 
 from distill import networks, train
@@ -20,15 +23,12 @@ WATCHED = 5000
 class StudyTrainConfig(train.TrainConfig):
     """Train a network or a shape of the study on finished games."""
 
+    archs: ClassVar[Sequence[str]] = (*networks.ARCHS, *SHAPES, *CANDIDATES)
     arch: networks.Architecture = Field(
         networks.Architecture(),
         title="NETWORK",
         description=f"{networks.ARCH_HELP}; or a shape or candidate of the study",
     )
-
-    def knows(self, arch: str) -> bool:
-        """Whether an arch can be trained."""
-        return networks.is_arch(arch) or arch in (*SHAPES, *CANDIDATES)
 
 
 def run(config: StudyTrainConfig) -> str:

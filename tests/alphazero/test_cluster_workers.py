@@ -1,6 +1,6 @@
 """Networks that play on a Dask cluster of two real worker processes, which share no folder with this one. Properties:
 
-- games, runs and evaluations have the bytes, weights and moves of local ones;
+- games and runs have the bytes, weights and moves of local ones;
 - a worker killed while it plays costs its shards; shards that kill every worker are named and all others are made;
 - workers of other versions are refused, and a restart deletes nothing before they are known.
 """
@@ -16,9 +16,9 @@ from helpers import same_record, shard_hashes, state
 from network_helpers import same
 from selfplay_helpers import games_of, metrics_of, replay_of, tiny
 
-from distill import evaluate, selfplay
+from distill import selfplay
 from distill.alphazero import run_files, workers
-from distill.common import UserError, executors, run_folder
+from distill.common import UserError
 from distill.common import cluster as cluster_module
 from distill.games.shards import Task
 from distill.networks import saved
@@ -129,24 +129,3 @@ def test_workers_with_another_backend_are_refused_before_anything_is_deleted(
     with pytest.raises(UserError, match="backend tensorflow there, jax here"):
         cluster_module.Cluster(cluster.scheduler_address, workers.versions_here)
     assert state(alone) == before
-
-
-def test_long_searches_are_shared_with_the_same_moves(tmp_path, cluster, undrawn, monkeypatch):
-    def graded(out: Path, *more: str) -> Any:
-        words = ["uct:50", "--boards", "4", "--sets", "midgame", "--workers", "1", "--out", str(out), *more]
-        assert evaluate.main(words) == 0
-        return run_folder.result_of(out)["players"]
-
-    here = graded(tmp_path / "here")
-    monkeypatch.setattr("distill.players.network.SHARED_SIMULATIONS", 100)
-    shared: list[int] = []
-    results = executors.results
-
-    def counted(cluster: executors.Workers, work: Any, tasks: Any) -> Any:
-        assert isinstance(cluster, cluster_module.Cluster)
-        shared.append(len(tasks))
-        return results(cluster, work, tasks)
-
-    monkeypatch.setattr(executors, "results", counted)
-    assert graded(tmp_path / "there", "--cluster", cluster.scheduler_address) == here
-    assert max(shared) > 2

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from distill.common import executors
+from distill.common import UserError, executors
 
 SCRIPT = """
 print("the script runs")
@@ -87,7 +87,7 @@ def test_shared_memory_without_room_is_named(number, own_processes, monkeypatch)
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("joblib.externals.loky.backend.synchronize._SemLock", refuse)
-    with pytest.raises(executors.WorkerError, match=rf"cannot be started .*{os.strerror(number)}.*--shm-size"):
+    with pytest.raises(UserError, match=rf"cannot be started .*{os.strerror(number)}.*--shm-size"):
         executors.started(1)
 
 

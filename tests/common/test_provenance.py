@@ -5,9 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from packaging.version import Version
 
-import distill
 from distill.common import provenance
 
 
@@ -36,11 +34,7 @@ def test_the_commit_carries_a_plus_exactly_while_a_tracked_file_differs(checkout
     assert set(head) <= set("0123456789abcdef")
     (checkout / "untracked").write_text("data", encoding="utf-8")
     assert provenance.commit() == head
-    assert distill.__version__ == f"{distill.VERSION}+g{head[:7]}"
     (checkout / "file").write_text("two", encoding="utf-8")
     assert provenance.commit() == head + "+"
-    assert distill.__version__ == f"{distill.VERSION}+g{head[:7]}.dirty"
-    assert str(Version(distill.__version__)) == distill.__version__  # as pip compares versions
-    assert provenance.versions()["distill"] == distill.VERSION  # files of games hold it: their bytes know no commit
     (checkout / "file").write_text("one", encoding="utf-8")
     assert provenance.commit() == head

@@ -4,8 +4,6 @@ tests/FAULTS.md lists all faults and where each is tested.
 """
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -75,18 +73,6 @@ def test_every_stage_works_under_a_path_with_spaces_and_non_latin_letters(done):
     assert run_folder.result_of(done / "net")["steps"] == 1, "in its one epoch a batch has all boards"
     assert (done / "product" / "saved_model" / "1" / "saved_model.pb").is_file()
     assert (done / "evaluation" / "report.md").is_file()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space by ulimit -v")
-def test_too_little_address_space_for_tensorflow_is_one_line(tmp_path):
-    network = PACKAGE.parent / "models" / "reference" / "pillar"
-    line = f"ulimit -v 3000000; {sys.executable} -m distill.export {network} --out {tmp_path / 'out'}"
-    ended = subprocess.run(["bash", "-c", line], cwd=PACKAGE.parent, capture_output=True, text=True)
-    assert ended.returncode == 1
-    expected = "distill export: not enough memory for TensorFlow: ulimit -v is 3000000, raise it to "
-    assert ended.stderr.startswith(expected)
-    assert ended.stderr.count("\n") == 1
-    assert not (tmp_path / "out").exists()
 
 
 def test_nothing_is_pickled_and_nothing_that_is_stored_or_decided_depends_on_the_time_of_day():
