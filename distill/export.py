@@ -25,7 +25,7 @@ from typing import ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from distill import networks
-from distill.common import UserError, cli, file_hash, provenance, run_folder
+from distill.common import UserError, cli, provenance, run_folder
 from distill.common.settings import CommandLine, NameOrPath, Settings
 from distill.exporters.formats import FORMATS, SAVED_MODEL
 from distill.networks import finding
@@ -83,14 +83,11 @@ def run(config: ExportConfig) -> str:
         raise UserError(f"{model} ships with distill and is not overwritten; --out says where its export goes")
     networks.start_backend(aloud=True)
     from distill.exporters import card, conversion, publish, quantized
-    from distill.networks import saved
 
-    folder, sha256 = config.out or file.parent, file_hash(file)
+    folder = config.out or file.parent
     with run_folder.locked(folder):  # the run in it must not replace the network meanwhile
-        core = saved.load_core(file)
-        publish.check_unchanged(file, sha256)
         results = card.results(file.parent if file.name == finding.BEST else None)
-        written = publish.publish(core, folder, results, file, config.formats)
+        written = publish.publish(file, folder, results, config.formats)
     worst = max(checked.difference for checked in written.values() if not checked.losses)
     difference = f"largest difference from the network {worst:.1e} ({conversion.MEASURE})"
     losses = [

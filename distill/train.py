@@ -202,7 +202,7 @@ def run(
             "training_games": [{name: run[name] for name in ("games", "rows", "settings")} for run in runs],
         } | accuracy.measure(saved.predict_with(best), rows, training)
         if config.export:
-            publish.publish_if_possible(best, out, card.results(out, metrics))
+            publish.publish_if_possible(out, card.results(out, metrics))
         folder.finish(metrics)
     return _result(out, metrics)
 

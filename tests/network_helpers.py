@@ -4,6 +4,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from helpers import low
 from distill import networks
 from distill.exporters import conversion
 from distill.game import encoding, rules
-from distill.networks import heads, predict, registry, saved
+from distill.networks import heads, pillar, predict, registry, saved
 
 WIN_ON_THE_RIGHT = low("""
     . . . . . . X
@@ -54,11 +55,13 @@ SMALL = {
 def shrink(change: Callable[[Any, str, Any], None] = setattr) -> None:
     """Make each architecture of `networks.build` small: large graphs take long to trace."""
     for build in map(registry.builder, networks.ARCHS):
+        build = build.func if isinstance(build, partial) else build
         module = sys.modules[build.__module__]
         for name in SMALL.keys() & vars(module).keys():
             change(module, name, SMALL[name])
         small = {name: SMALL.get(name.upper(), value) for name, value in build.__kwdefaults__.items()}
         change(build, "__kwdefaults__", small)
+    change(pillar, "build_large", partial(pillar.network, "pillar-large"))
 
 
 def check_here(change: Callable[[Any, str, Any], None] = setattr) -> None:

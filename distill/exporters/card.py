@@ -49,7 +49,6 @@ def results(folder: Path | None, metrics: Mapping[str, Any] | None = None) -> di
     - `top1`: top-1 accuracy by the names of _TOP1; `validation_rows_from`: the rows that it was measured on.
     - `grades`: of `distill.evaluate`: `player`, `half`, and by headline set and metric the mean with its interval.
     - `ships`: whether the run trained a network of `models/reference/`; of others the card knows no licence.
-    - `seed`: of the run.
 
     Args:
       folder: None: of no run.
@@ -73,7 +72,6 @@ def results(folder: Path | None, metrics: Mapping[str, Any] | None = None) -> di
         "validation_rows_from": run.get("validation_rows_from"),
         "grades": _grades(folder) if folder else None,
         "ships": ships,
-        "seed": run.get("learning.seed", run.get("seed")),  # of a training, or of another run
     }
     return {name: value for name, value in known.items() if value is not None}
 
@@ -138,8 +136,7 @@ def _index(record: Mapping[str, Any]) -> str:
 
 def size(place: Path) -> str:
     """The size of a file, or of all files in a folder, as text in KB of 1,000 bytes."""
-    files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
-    return f"{sum(file.stat().st_size for file in files) / 1000:,.0f} KB"
+    return f"{sum(file.stat().st_size for file in (place, *place.rglob('*')) if file.is_file()) / 1000:,.0f} KB"
 
 
 def _files(written: Mapping[str, Any], formats: Sequence[Format], folder: Path) -> Iterator[str]:

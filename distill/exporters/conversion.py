@@ -1,9 +1,9 @@
 """Write a network in one format, run the file in a clean process, and compare its outputs with the network's.
 
-In: a network with its raw logits, and the name of a format. Out: a file at a path, put in place only after a process
-without this package has loaded it and given the network's outputs on 256 boards: a converter can report success and
-leave a file that cannot be loaded. A file in 8 bits has outputs of its own; its moves must be the best of its own
-logits, and about as good as the network's (`quantized.py`).
+In: a network with its raw logits, and the name of a format. Out: a file that a process without this package has loaded
+and that gave the network's outputs on 256 boards: a converter can report success and leave a file that cannot be
+loaded. A file in 8 bits has outputs of its own; its moves must be the best of its own logits, and about as good as the
+network's (`quantized.py`).
 
 float32 has seven digits, so the rounding error of a correct result grows with its size. A difference of policy and
 value, which are at most 1, is absolute. A difference of a logit is divided by the largest absolute logit among the
@@ -13,7 +13,6 @@ board's open columns, or by 1 where that is smaller. Every difference may be at 
 from __future__ import annotations
 
 import inspect
-import os
 import subprocess
 import sys
 import tempfile
@@ -78,34 +77,25 @@ def convert(name: str, core: keras.Model, path: Path, *, predict: Predict | None
 
     Args:
       core: the network with its raw logits.
-      path: an older file stays until the new one has passed.
+      path: in a folder that is deleted after an error.
       predict: evaluates the network; None: traced here.
 
     Raises UserError where the file fails or differs, or, in 8 bits, loses too much.
     """
     format = formats.FORMATS[name]
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as workplace:
-        new = Path(workplace) / format.file
-        # Write beside the target, check, and only then replace what was there.
-        try:
-            format.write(core, new)
-        except (UserError, OSError, MemoryError):
-            raise
-        except Exception as error:  # converters raise many types
-            raise UserError(f"{format.title}: cannot be written ({first_line(error)})") from error
-        converted = _check(format, new, predict or saved.predict_with(core))
-        os.replace(new, path)
-    return converted
-
-
-def _check(format: formats.Format, new: Path, predict: Predict) -> Converted:
-    boards = check_boards()
+    try:
+        format.write(core, path)
+    except (UserError, OSError, MemoryError):
+        raise
+    except Exception as error:  # converters raise many types
+        raise UserError(f"{format.title}: cannot be written ({first_line(error)})") from error
+    predict, boards = predict or saved.predict_with(core), check_boards()
     if not format.int8:
-        return Converted(difference=check(format.title, predict(boards), run_alone(format, new, boards)))
+        return Converted(difference=check(format.title, predict(boards), run_alone(format, path, boards)))
     # One process runs the checked and the graded boards, because starting it takes seconds.
     _, graded = quantized.graded_boards()
     boards = np.concatenate([boards, quantized.with_mirrors(graded)])
-    expected, outputs = predict(boards), run_alone(format, new, boards)
+    expected, outputs = predict(boards), run_alone(format, path, boards)
     difference = check(format.title, expected, outputs, sys.float_info.max)
     losses = quantized.losses(graded, *(answers["move"][-2 * len(graded) :] for answers in (expected, outputs)))
     quantized.check(format.title, losses)
@@ -159,8 +149,7 @@ def largest_difference(expected: Outputs, outputs: Outputs) -> float:
     if shapes[0] != shapes[1]:
         return np.inf
     full = expected["logits"] == heads.FULL_COLUMN_LOGIT
-    exact = {"logits": heads.FULL_COLUMN_LOGIT, "policy": 0.0}  # on full columns
-    is_exact = all((outputs[name][full] == value).all() for name, value in exact.items() if name in outputs)
+    is_exact = (outputs["logits"][full] == heads.FULL_COLUMN_LOGIT).all() and not outputs["policy"][full].any()
     if not is_exact or (outputs["move"] != _best_columns(outputs["logits"], full)).any():
         return np.inf
     logits = np.where(full, 0.0, expected["logits"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import importlib.util
 import logging
+import tempfile
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
@@ -145,9 +146,10 @@ def write_onnx_int8(core: keras.Model, path: Path) -> None:
 
     from distill.exporters import quantized
 
-    floating = path.with_name("float.onnx")  # in a folder that is deleted after the conversion
-    write_onnx(core, floating)
-    quantized.to_onnx(floating, path)
+    with tempfile.TemporaryDirectory() as workplace:
+        floating = Path(workplace) / "float.onnx"
+        write_onnx(core, floating)
+        quantized.to_onnx(floating, path)
     _save_onnx(onnx.load(path), path)
 
 
@@ -158,12 +160,10 @@ def write_litert_int8(core: keras.Model, path: Path) -> None:
     _export(core, path, format="litert", optimizations=[tf.lite.Optimize.DEFAULT])
 
 
-def write_kaggle(core: keras.Model, path: Path, tactics: bool = False) -> None:
+def write_kaggle(core: keras.Model, path: Path) -> None:
     """Write the program `submission.py` with the weights as text below it.
 
     Raises UserError for an architecture that it does not compute, and where the file is larger than Kaggle takes.
-
-    With `tactics` its agent wins in one move, and blocks, before it evaluates the network.
     """
     import numpy as np
 
@@ -178,8 +178,8 @@ def write_kaggle(core: keras.Model, path: Path, tactics: bool = False) -> None:
     values = np.concatenate([array.ravel() for array in arrays.values()]).view(np.uint8).reshape(-1, 4).T
     shapes = {name: array.shape for name, array in arrays.items()}
     stored = base64.encodebytes(zlib.compress(values.tobytes(), 9)).decode()
-    program = Path(submission.__file__).read_text(encoding="utf-8").partition("ARCH, TACTICS, WEIGHTS =")[0]
-    data = f'ARCH, TACTICS = {arch!r}, {tactics}\nSHAPES = {shapes}\nWEIGHTS = """\\\n{stored}"""\n'
+    program = Path(submission.__file__).read_text(encoding="utf-8").partition("ARCH, WEIGHTS =")[0]
+    data = f'ARCH = {arch!r}\nSHAPES = {shapes}\nWEIGHTS = """\\\n{stored}"""\n'
     written = (program + data).encode()
     if len(written) > LARGEST_SUBMISSION:
         raise UserError(f"Kaggle: the network is too large: {len(written):,} bytes, of {LARGEST_SUBMISSION:,} at most")
@@ -226,11 +226,5 @@ FORMATS: dict[str, Format] = {
     "litert-int8": _litert(file="model.int8.tflite", title="LiteRT int8", write=write_litert_int8, int8=True),
     "onnx-int8": _onnx(file=finding.ONNX_INT8, title="ONNX int8", write=write_onnx_int8, int8=True),
     "kaggle": Format(file="submission.py", title="Kaggle", write=write_kaggle, load=load_kaggle),
-    "kaggle-tactics": Format(
-        file="submission_tactics.py",
-        title="Kaggle with tactics",
-        write=partial(write_kaggle, tactics=True),
-        load=load_kaggle,
-    ),
 }
 """Every format by the name that `export --formats` takes."""

@@ -17,7 +17,6 @@ from typing import Any
 import keras
 import numpy as np
 
-import distill
 from distill import networks
 from distill.common import UserError, file_hash, provenance, run_folder, say, write_json
 from distill.exporters import card, conversion, formats
@@ -35,30 +34,34 @@ EXAMPLES = 12
 """Number of boards in `examples.json`."""
 
 
-def facts(core: keras.Model, network: Path) -> dict[str, Any]:
-    """What is known of a network and its `.keras` file; a run's is called by the name of its folder, others by arch."""
+def loaded(network: Path) -> tuple[keras.Model, dict[str, Any]]:
+    """The network in a `.keras` file, and its facts; a run's is called by the name of its folder, others by arch.
+
+    Raises UserError where it cannot be loaded, and where its run, which may go on, replaces it meanwhile.
+    """
+    sha256, core = file_hash(network), saved.load_core(network)
+    if file_hash(network) != sha256:
+        raise UserError(f"{network}: was replaced while it was loaded; start the command again")
     arch = networks.arch_of(core)
-    return {
-        "distill_version": distill.__version__,
+    return core, {
         "commit": provenance.commit() or "unknown",
         "network": network.parent.resolve().name if network.name == finding.BEST else arch,
         "arch": arch,
         "parameters": core.count_params(),
         "value_head": heads.has_value(core),
-        "network_sha256": file_hash(network),
+        "network_sha256": sha256,
     }
 
 
 def publish(
-    core: keras.Model, folder: Path, results: Mapping[str, Any], network: Path, others: Sequence[str] = ()
+    network: Path, folder: Path, results: Mapping[str, Any], others: Sequence[str] = ()
 ) -> dict[str, Converted]:
     """Write `<folder>/saved_model/`.
 
     Args:
-      core: the network with its raw logits.
+      network: a `.keras` file.
       folder: the model's folder, created where missing. Its previous export stays until everything new has passed.
       results: of the network's run, `card.results`.
-      network: the `.keras` file that holds `core`, whose hash is recorded.
       others: formats besides the SavedModel, keys of `formats.FORMATS`.
 
     Returns:
@@ -73,7 +76,7 @@ def publish(
     for name in names:
         formats.check_installed(name)
     files = [*(formats.FORMATS[name].file for name in names), FACTS, "examples.json", "README.md", SUMS]
-    known = facts(core, network)
+    core, known = loaded(network)
     with run_folder.replaced(folder / finding.PUBLISHED, KIND, files) as new:
         predict, written = saved.predict_with(core), {}
         for name in names:
@@ -90,20 +93,13 @@ def publish(
         (new / "examples.json").write_bytes(_examples(predict).encode())
         (new / "README.md").write_bytes(card.write(record, new).encode())
         (new / SUMS).write_bytes(sums(new).encode())
-        check_unchanged(network, known["network_sha256"])
     return written
 
 
-def check_unchanged(network: Path, sha256: str) -> None:
-    """Raise UserError where a `.keras` file has another hash by now: its run may go on."""
-    if file_hash(network) != sha256:
-        raise UserError(f"{network}: was replaced while it was exported; start the command again")
-
-
-def publish_if_possible(core: keras.Model, folder: Path, results: Mapping[str, Any]) -> None:
+def publish_if_possible(folder: Path, results: Mapping[str, Any]) -> None:
     """`publish` the best network of a run's folder, or print the command that does it."""
     if keras.backend.backend() == "tensorflow":
-        publish(core, folder, results, folder / finding.BEST)
+        publish(folder / finding.BEST, folder, results)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {folder} writes it")
 

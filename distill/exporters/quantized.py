@@ -48,10 +48,9 @@ the board as the unit.
 def graded_boards() -> tuple[GradedBoards, GradedBoards]:
     """The dev half of HEADLINES in two parts: CALIBRATION boards to find ranges on, all others to grade."""
     boards = benchmark.read(half="dev", sets=HEADLINES)
-    drawn = np.zeros(len(boards), np.bool_)
     # Always the same boards, so a file can be made again.
-    drawn[np.random.default_rng(0).permutation(len(boards))[:CALIBRATION]] = True
-    return boards[drawn], boards[~drawn]
+    drawn = np.random.default_rng(0).permutation(len(boards))
+    return boards[np.sort(drawn[:CALIBRATION])], boards[np.sort(drawn[CALIBRATION:])]
 
 
 def with_mirrors(boards: GradedBoards) -> NDArray[np.int8]:
@@ -68,15 +67,10 @@ def losses(boards: GradedBoards, expected: NDArray[Any], moves: NDArray[Any]) ->
     optimal, outcome = (grades.mean(1) for grades in grade_moves(boards.scores, columns))
     same = (columns[0] == columns[1]).mean(0)
     table = pd.DataFrame({"same": same, "optimal": optimal[0] - optimal[1], "outcome": outcome[0] - outcome[1]})
-    by_set = {name: table[boards.set == name] for name in boards.sets}
-    return {
-        name: {
-            "boards": len(rows),
-            **rows.mean().to_dict(),
-            **(1.96 * rows.sem()).add_suffix("_margin").drop("same_margin").to_dict(),
-        }
-        for name, rows in by_set.items()
-    }
+    by_set = table.groupby(boards.set)
+    margins = (1.96 * by_set[["optimal", "outcome"]].sem()).add_suffix("_margin")
+    rows: Any = by_set.mean().join(margins).assign(boards=by_set.size()).to_dict("index")
+    return {name: rows[name] for name in boards.sets}
 
 
 def check(title: str, losses: Mapping[str, Loss]) -> None:
@@ -98,7 +92,7 @@ def points(loss: Loss, metric: str) -> str:
 
 
 def to_onnx(floating: Path, file: Path) -> None:
-    """Write the int8 file of a float ONNX file, and an intermediate one beside it."""
+    """Write the int8 file of a float ONNX file, and an intermediate one beside the latter."""
     from onnxruntime import quantization
 
     boards, _ = graded_boards()
@@ -108,7 +102,7 @@ def to_onnx(floating: Path, file: Path) -> None:
         def get_next(self) -> dict[str, Any] | None:
             return next(({"board": part} for part in parts), None)
 
-    prepared = file.with_suffix(".prepared")
+    prepared = floating.with_suffix(".prepared")
     logging.disable(logging.WARNING)  # it recommends the pre-processing that the next line does
     quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
     logging.disable(logging.NOTSET)

@@ -27,9 +27,9 @@ import keras
 import numpy as np
 
 import distill
-from distill.common import UserError, file_hash, provenance, run_folder, say, write_atomically, write_json
+from distill.common import UserError, provenance, run_folder, say, write_atomically, write_json
 from distill.exporters import conversion, formats, publish
-from distill.networks import finding, saved
+from distill.networks import finding
 
 KIND = "static page"
 """The kind of folder, in its record."""
@@ -71,14 +71,10 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
     """
     formats.check_installed("onnx")
     files = _by_name(models)
-    hashes = {name: file_hash(file) for name, file in files.items()}
-    cores = {name: saved.load_core(file) for name, file in files.items()}
-    facts = {name: publish.facts(core, files[name]) for name, core in cores.items()}
-    for name, file in files.items():
-        publish.check_unchanged(file, hashes[name])
-    runtime = None if all(map(_is_computed_by_the_page, facts.values())) else runtime_archive()
+    loaded = {name: publish.loaded(file) for name, file in files.items()}
+    runtime = None if all(_is_computed_by_the_page(facts) for _, facts in loaded.values()) else runtime_archive()
     assets = [file for file in (*PAGE.iterdir(), *SITE.iterdir()) if file.name not in SERVER_ONLY]
-    written = [*(file.name for file in assets), publish.CATALOGUE, "licences", "ort", publish.SUMS]
+    written = [*(file.name for file in assets), publish.CATALOGUE, "licences", "ort"]
     written += [f"{name}.{suffix}" for name in files for suffix in ("f32", "onnx")]
     with run_folder.replaced(out, KIND, written) as new:
         for file in assets:
@@ -87,12 +83,10 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
         for before, after in CHANGES.items():
             index = index.replace(before, after)
         (new / "index.html").write_bytes(index.encode())
-        networks = [_add_network(name, core, new, facts[name]) for name, core in cores.items()]
+        networks = [_add_network(name, core, new, facts) for name, (core, facts) in loaded.items()]
         catalogue = {
             "networks": networks,
             "elo": dict(elo),
-            "versions": provenance.versions("keras", "tensorflow") | ({RUNTIME: VERSION} if runtime else {}),
-            "commit": provenance.commit(),
         }
         write_json(new / publish.CATALOGUE, catalogue)
         (new / "licences").mkdir()
@@ -100,7 +94,6 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
         if runtime:
             _add_runtime(new, runtime)
         _list_files(new, later=[network["file"] for network in networks if network["parameters"] > LARGE])
-        (new / publish.SUMS).write_bytes(publish.sums(new).encode())
 
 
 def _by_name(models: Sequence[str | Path]) -> dict[str, Path]:
@@ -120,13 +113,12 @@ def _is_computed_by_the_page(facts: Mapping[str, Any]) -> bool:
 
 def _add_network(name: str, core: keras.Model, folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Write the network's file; returns what the page needs to know about it."""
-    kept = {key: facts[key] for key in ("arch", "parameters", "value_head", "network_sha256")}
     if _is_computed_by_the_page(facts):
         (folder / f"{name}.f32").write_bytes(weights(core))
-        return {"name": name, "file": f"{name}.f32", **kept}
+        return {"name": name, "file": f"{name}.f32", **facts}
     written_as = "onnx-int8" if facts["parameters"] > LARGE else "onnx"
     converted = conversion.convert(written_as, core, folder / f"{name}.onnx")
-    return {"name": name, "file": f"{name}.onnx", **kept, "difference": converted.difference}
+    return {"name": name, "file": f"{name}.onnx", **facts, "difference": converted.difference}
 
 
 def weights(core: keras.Model) -> bytes:

@@ -4,7 +4,8 @@
     predict(boards)  # int8 (B, 6, 7): row 0 on top, 1 the side to move, -1 the opponent, 0 empty
 
 returns "logits" (B, 7) with -1e9 on full columns, "policy" (B, 7), "move" (B,) with -1 on a full board, and, where the
-network has that head, "value" (B,) in [-1, 1] for the side to move. `agent` is what Kaggle calls.
+network has that head, "value" (B,) in [-1, 1] for the side to move. `agent` is what Kaggle calls; TACTICS is yours to
+set.
 
 `distill.export --formats kaggle` copies these lines and puts the network below them.
 
@@ -22,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+TACTICS = False
+"""Whether `agent` wins in one move, or else blocks, before it evaluates the network."""
 CENTRE_FIRST = np.array([3, 2, 4, 1, 5, 0, 6])
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
 
@@ -215,5 +218,5 @@ def agent(observation: Any, configuration: Any = None) -> int:
 
 
 # The network ----------------------------------------------------------------------------------------------------------
-ARCH, TACTICS, WEIGHTS = "", False, ""
+ARCH, WEIGHTS = "", ""
 SHAPES: dict[str, tuple[int, ...]] = {}

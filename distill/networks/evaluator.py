@@ -42,8 +42,6 @@ STEADY = 16
 """Boards evaluated at once in float32, fewer in runs of fewer games: four fifths as fast as 64, and a third of the time
 where few are evaluated."""
 
-Results = tuple[NDArray[np.float32], NDArray[np.float32]]
-
 
 class NetworkEvaluator:
     """A network's copy that a search evaluates.
@@ -58,17 +56,15 @@ class NetworkEvaluator:
         heads.require_value(core, networks.arch_of(core))
         is_fast = precision == "float32"
         self.network = fast_copy(core, inference=True) if is_fast else copy(core, _trunk_in_bfloat16)
-        steady = min(STEADY, 1 << (most - 1).bit_length()) if _compiles() else STEP
-        self._size = steady if is_fast and networks.on_cpu() else None
+        self._size = min(STEADY, 1 << (most - 1).bit_length()) if is_fast and networks.on_cpu() else None
         self._batch = self._size or (BATCH if networks.on_cpu() else LARGE)
-        self._compiled = is_fast and _compiles()
         self._graphs: dict[int, Callable[[Any], Any]] = {}
 
     def take_weights(self, core: keras.Model) -> None:
         """Evaluate like this network, of the same shape, from now on."""
         copy_weights(core, self.network)
 
-    def __call__(self, current: Bitboards, mask: Bitboards) -> Results:
+    def __call__(self, current: Bitboards, mask: Bitboards) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Logits float32 (B, 7) and values float32 (B,) in [−1, 1] of positions, uint64 (B,) each; any B."""
         inputs = boards(current, mask)
         logits, value = np.empty((len(inputs), COLUMNS), np.float32), np.empty(len(inputs), np.float32)
@@ -76,7 +72,9 @@ class NetworkEvaluator:
             piece = inputs[start : start + self._batch]
             size = self._size or padded_size(len(piece))
             if size not in self._graphs:
-                self._graphs[size] = _graph(self.network, size, compiled=self._compiled)
+                # On Windows, XLA has refused convolutions (TensorFlow's issue 47184).
+                compiled = self._size is not None and sys.platform != "win32"
+                self._graphs[size] = _graph(self.network, size, compiled)
             # Empty boards fill the batch; their results are dropped.
             padded = np.zeros((size, ROWS, COLUMNS), np.int8)
             padded[: len(piece)] = piece
@@ -100,18 +98,11 @@ def _trunk_in_bfloat16(layer: Any) -> networks.Precision:
     return "bfloat16" if isinstance(layer, keras.Layer) and len(layer.output.shape) > 2 else "float32"
 
 
-def _compiles() -> bool:
-    """Whether XLA compiles the graphs in float32.
-
-    On a GPU this needs tools that TensorFlow does not bring along, and on Windows it has refused convolutions
-    (TensorFlow's issue 47184).
-    """
-    return sys.platform != "win32" and networks.on_cpu()
-
-
 def _graph(network: keras.Model, size: int, compiled: bool) -> Callable[[Any], Any]:
-    """The network on boards int8 (size, 6, 7)."""
+    """The network on boards int8 (size, 6, 7), if `compiled` by XLA.
 
+    On a GPU this needs tools that TensorFlow does not bring along.
+    """
     if keras.backend.backend() != "tensorflow":
         board = keras.Input((ROWS, COLUMNS), dtype="int8")
         return keras.Model(board, network(heads.encode(network, board))).predict_on_batch

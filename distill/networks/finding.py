@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distill.common import UserError, file_hash, first_line, provenance, read_object, say_once
+from distill.common import UserError, file_hash, provenance, read_object, say_once
 
 BEST = "best.keras"
 """The network that a run gives: of `train` the one with the smallest validation loss, of `selfplay` the champion."""
@@ -82,19 +81,14 @@ def names() -> str:
     return f"networks by name are {', '.join(networks(places())) or 'none'}"
 
 
-def is_current(folder: Path) -> bool:
-    """Whether the export in a run's folder was made from the folder's best network, or does not say.
+def is_current(exported: Path, best: Path) -> bool:
+    """Whether an exported file is of the best network of its run, or there is none; a line says so where it is not.
 
-    If not, a line says so, and callers use the best network.
+    The facts beside the file tell. They are gone, too, where an export was killed while it replaced an older one.
     """
-    best, exported = folder / BEST, facts(folder / PUBLISHED).get("network_sha256")
-    record = read_object(folder / PUBLISHED / "_run.json")  # without portalocker, which a player may lack
-    if record and record.get("result") is None and best.is_file():
-        say_once(f"{folder / PUBLISHED} is unfinished, and {best} is used; distill.export writes it again")
-        return False
-    if exported is None or not best.is_file() or exported == file_hash(best):
+    if not best.is_file() or facts(exported.parent).get("network_sha256") == file_hash(best):
         return True
-    say_once(f"{folder / PUBLISHED} is of another network than {best}, which is used; distill.export rebuilds it")
+    say_once(f"{exported} is not of {best}, which is used; distill.export writes it again")
     return False
 
 
@@ -128,7 +122,7 @@ def evaluated_in(path: Path, *, fast: bool = True, int8: bool = False) -> Path:
     if fast and importlib.util.find_spec("onnxruntime"):
         names = (ONNX, ONNX_INT8) if int8 or not importlib.util.find_spec("tensorflow") else (ONNX,)
         onnx += [folder / name for name in names for folder in (path / PUBLISHED, path)]
-    if file := next((file for file in onnx if file.is_file() and is_current(path)), None):
+    if file := next((file for file in onnx if file.is_file() and is_current(file, path / BEST)), None):
         return file
     folders = (path, path / "1", path / PUBLISHED / "1")
     saved_model = next((folder for folder in folders if (folder / "saved_model.pb").is_file()), None)
@@ -147,13 +141,3 @@ def precision(file: Path) -> str:
             with zipfile.ZipFile(file) as archive:
                 return "bfloat16" if b"bfloat16" in archive.read("config.json") else "float32"
     return "float32"
-
-
-def model_name(file: Path) -> str:
-    """The arch of the network in a `.keras` file, read without Keras. Raises UserError."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            name = Path(json.loads(archive.read("config.json"))["config"]["name"]).name  # never a path
-            return name.replace(">", ":")
-    except Exception as error:  # a damaged zip raises many types
-        raise UserError(f"{file}: not a readable Keras model ({first_line(error)})") from error

@@ -10,20 +10,16 @@ from keras import layers
 from distill.game.rules import ROWS
 from distill.networks import heads
 
-FILTERS = 64
-GROUPS = 16
-BLOCKS = 3
-HIDDEN = 128
 EPSILON = 1e-5
 
 
 def build(
     value_head: bool = False,
     *,
-    filters: int = FILTERS,
-    groups: int = GROUPS,
-    blocks: int = BLOCKS,
-    hidden: int = HIDDEN,
+    filters: int = 64,
+    groups: int = 16,
+    blocks: int = 3,
+    hidden: int = 128,
     initializer: heads.Initializer = "keras",
 ) -> keras.Model:
     """planes (B, 6, 7, 3) → logits (B, 7) and, where wanted, value (B,). `filters` is a multiple of `groups`."""

@@ -26,6 +26,7 @@ Dimensions: B batch, H = 6, W = 7, F features of one orientation.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import keras
@@ -102,37 +103,21 @@ def swap_halves(x: Any, axis: int = -1) -> Any:
     return ops.concatenate([second, first], axis=axis)
 
 
-def build(
-    value_head: bool = False, *, features: int = FEATURES, blocks: int = BLOCKS, hidden: int = HIDDEN
-) -> keras.Model:
-    """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,)."""
-    return network("pillar", value_head, features, blocks, hidden)
-
-
-def build_plain(
-    value_head: bool = False, *, features: int = FEATURES, blocks: int = BLOCKS, hidden: int = HIDDEN
-) -> keras.Model:
-    """`pillar-plain`."""
-    return network("pillar-plain", value_head, features, blocks, hidden, with_lines=False)
-
-
-def build_large(
-    value_head: bool = False, *, features: int = 2 * FEATURES, blocks: int = 2 * BLOCKS, hidden: int = 2 * HIDDEN
-) -> keras.Model:
-    """`pillar-large`."""
-    return network("pillar-large", value_head, features, blocks, hidden)
-
-
 def network(
-    name: str, value_head: bool, features: int, blocks: int, hidden: int, with_lines: bool = True
+    name: str, value_head: bool = False, *, features: int = FEATURES, blocks: int = BLOCKS, hidden: int = HIDDEN
 ) -> keras.Model:
-    """The network of this name and size; its trunk reads `Lines` of the board, or the planes alone."""
+    """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,); `pillar-plain` is the one without `Lines`."""
     planes = heads.planes_input()
-    x = trunk(Lines(name="lines")(planes) if with_lines else planes, features, blocks)
+    x = trunk(planes if name == "pillar-plain" else Lines(name="lines")(planes), features, blocks)
     flatten = layers.Flatten(name="flatten")
     dense = layers.Dense(hidden, activation="relu", name="hidden")
     logits, summed = read_out(dense, flatten(x), flatten(mirrored(x)))
     return heads.network(name, planes, logits, heads.value_head(summed) if value_head else None)
+
+
+build = partial(network, "pillar")
+build_plain = partial(network, "pillar-plain")
+build_large = partial(network, "pillar-large", features=2 * FEATURES, blocks=2 * BLOCKS, hidden=2 * HIDDEN)
 
 
 def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, repeats: int = 1) -> Any:

@@ -11,7 +11,6 @@ are measured with TensorFlow.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -46,49 +45,16 @@ def on_arrays(graph: Callable[[Any], Mapping[str, Any]]) -> Predict:
     return predict
 
 
-class Pretrained:
-    """The network in a folder as `predict(boards)` for code outside this package: it checks the boards.
-
-    It is pickled as the folder alone; the network is loaded again where it is unpickled. The first call after a fork
-    loads it again too, because a runtime's threads stay in the parent; TensorFlow cannot start there: UserError.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder.absolute()
-        self._load()
-
-    def _load(self) -> None:
-        self._predict, self._process = load(self._folder), os.getpid()
-
-    def __call__(self, boards: ArrayLike) -> Outputs:
-        """The network's outputs by name, of boards (B, 6, 7), or of one (6, 7), whose move is an int.
-
-        Raises ValueError for boards that `game.inputs` refuses, OutputError for outputs that cannot be used.
-        """
-        checked = inputs.boards(boards)
-        # After a fork the threads of the runtime are missing here.
-        if os.getpid() != self._process:
-            self._load()
-        batch = checked.reshape(-1, ROWS, COLUMNS)
-        with outputs.named(str(self._folder)):
-            answer = outputs.network(self._predict(batch), batch)
-        if checked.ndim == 3:
-            return answer
-        return {name: array[0] for name, array in answer.items()} | {"move": int(answer["move"][0])}
-
-    def __reduce__(self) -> tuple[type[Pretrained], tuple[Path]]:
-        return Pretrained, (self._folder,)
-
-
-def load_pretrained(name: str | Path = "pillar") -> Pretrained:
+def load_pretrained(name: str | Path = "pillar") -> Callable[[ArrayLike], Outputs]:
     """A network as `predict(boards)`: one in `models/`, one that ships, or the folder or file of one.
 
         predict = distill.load_pretrained("pillar")
         outputs = predict(board)  # int8 (6, 7), or (B, 6, 7): row 0 on top, +1 the side to move, -1 the other, 0 empty
         outputs["move"]           # the column, an int for one board; also "policy", "logits" and perhaps "value"
 
-    `predict` raises ValueError for what is no board, and says how to convert it. With equally many stones of both sides
-    it cannot tell whose turn it is. From Kaggle's observation, from columns 1-7, and from row 0 at the bottom:
+    `predict` raises OutputError for outputs that cannot be used, and ValueError for what is no board, and says how to
+    convert it. With equally many stones of both sides it cannot tell whose turn it is. From Kaggle's observation, from
+    columns 1-7, and from row 0 at the bottom:
 
         marks = np.array(observation.board).reshape(6, 7)
         board = np.where(marks == 0, 0, np.where(marks == observation.mark, 1, -1))
@@ -96,11 +62,23 @@ def load_pretrained(name: str | Path = "pillar") -> Pretrained:
         board = upside_down[::-1]
 
     A text without a slash is first looked up as a network's name (the line on an unknown one lists them), then as a
-    path; a text with a slash, such as "./pillar", first as a path. A `Path` is always a path. `predict` can be pickled.
-    With ONNX Runtime installed, neither TensorFlow nor Keras is loaded. Raises `distill.UserError` if there is neither
-    such a network nor such a path.
+    path; a text with a slash, such as "./pillar", first as a path. A `Path` is always a path. With ONNX Runtime
+    installed, neither TensorFlow nor Keras is loaded. Raises `distill.UserError` if there is neither such a network nor
+    such a path.
     """
-    return Pretrained(finding.required(name))
+    path = finding.required(name)
+    evaluate = load(path)
+
+    def predict(boards: ArrayLike) -> Outputs:
+        checked = inputs.boards(boards)
+        batch = checked.reshape(-1, ROWS, COLUMNS)
+        with outputs.named(str(path)):
+            answer = outputs.network(evaluate(batch), batch)
+        if checked.ndim == 3:
+            return answer
+        return {name: array[0] for name, array in answer.items()} | {"move": int(answer["move"][0])}
+
+    return predict
 
 
 def load_keras(name: str | Path = "pillar") -> keras.Model:

@@ -78,8 +78,8 @@ def build(arch: str, value_head: bool = False, **arguments: Any) -> keras.Model:
     Args:
       arguments: of the network's function `build`, such as layers=8; default: those of the published network.
 
-    Raises ValueError for an unknown arch, UserError for "module:function" that gives no network, and for arguments that
-    the function does not take or cannot use.
+    Raises UserError for "module:function" that gives no network, and for arguments that the function does not take or
+    cannot use.
     """
     is_custom = plugins.is_spec(arch)
     function = plugins.load(arch, "--arch") if is_custom else builder(arch)
@@ -92,8 +92,6 @@ def build(arch: str, value_head: bool = False, **arguments: Any) -> keras.Model:
 
 def builder(arch: str) -> Any:
     """The function that builds a built-in network, in the module with the first part of its name."""
-    if arch not in ARCHS:
-        raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
     module, _, size = arch.partition("-")
     return getattr(importlib.import_module(f"distill.networks.{module}"), f"build_{size}" if size else "build")
 

@@ -15,22 +15,17 @@ from keras import layers
 
 from distill.networks import heads
 
-FILTERS = 64
-BLOCKS = 5
-KERNEL = 3
-POLICY_FILTERS = 32
-VALUE_FILTERS = 32
 LEAK = 0.3
 
 
 def build(
     _value_head: bool = True,
     *,
-    filters: int = FILTERS,
-    blocks: int = BLOCKS,
-    kernel: int = KERNEL,
-    policy_filters: int = POLICY_FILTERS,
-    value_filters: int = VALUE_FILTERS,
+    filters: int = 64,
+    blocks: int = 5,
+    kernel: int = 3,
+    policy_filters: int = 32,
+    value_filters: int = 32,
     value_hidden: int = heads.VALUE_HIDDEN,
     batch_norm: bool = False,
 ) -> keras.Model:

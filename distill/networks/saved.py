@@ -14,9 +14,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from distill.common import UserError, first_line, plugins, write_atomically
+from distill.common import UserError, first_line, write_atomically
 from distill.game.rules import COLUMNS, ROWS
-from distill.networks import finding, heads, pillar, transformer  # noqa: F401  they register their layers
+from distill.networks import heads, pillar, transformer  # noqa: F401  they register their layers
 from distill.networks.predict import Predict, on_arrays
 from distill.networks.registry import IMPORT, import_trusted
 
@@ -31,9 +31,9 @@ def load_core(path: Path) -> keras.Model:
     try:
         core = keras.models.load_model(path, compile=False, safe_mode=True)
     except Exception as error:  # Keras raises many types
-        arch = finding.model_name(path)
-        if plugins.is_spec(arch) and "Could not locate class" in str(error):
-            raise UserError(f"{path}: has layers of its own; {IMPORT}={arch} in the environment loads them") from None
+        if "Could not locate class" in str(error):
+            loads = f"{IMPORT}=module:function, which built it, in the environment loads them"
+            raise UserError(f"{path}: has layers of its own; {loads}") from None
         raise UserError(f"{path}: not a readable Keras model ({first_line(error)})") from None
     heads.require_network(core, str(path))
     if not all(np.isfinite(weight).all() for weight in core.get_weights()):

@@ -91,7 +91,10 @@ def run(config: ReinforceConfig) -> str:
     networks.trust(config.arch.name)
     arch = ARCH if config.arch.name == AUTO else config.arch.name
     if config.init:
-        arch = finding.model_name(finding.network_file(config.init))
+        networks.start_backend(aloud=True)
+        from distill.networks import saved
+
+        arch = networks.arch_of(saved.load_core(finding.network_file(config.init)))
     out = config.out or Path(f"models/{arch.replace(':', '-')}-reinforce")
     with identity.opened(config, out, KIND, FILES, ("out", "restart"), **{"arch.name": arch}) as folder:
         if folder.result is not None:
@@ -115,7 +118,7 @@ def run(config: ReinforceConfig) -> str:
             "checkpoints": state.replaced,
         }
         metrics = facts | policy_gradient.final_evaluation(saved.predict_with(core), config)
-        publish.publish_if_possible(core, out, card.results(out, {"trained by": "REINFORCE"} | facts))
+        publish.publish_if_possible(out, card.results(out, {"trained by": "REINFORCE"} | facts))
         folder.finish(metrics | {"curve": state.history})
         return _result(out, metrics)
 

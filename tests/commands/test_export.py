@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import yaml
 from helpers import REFERENCE, SHIPPED, state
-from network_helpers import tiny_network
 
 from distill import export
 from distill.common import UserError, file_hash, run_folder
@@ -141,7 +140,7 @@ def test_a_format_that_fails_leaves_the_old_files(tmp_path, monkeypatch):
 
     monkeypatch.setattr(conversion, "convert", fail)
     with pytest.raises(UserError, match="ONNX"):
-        publish.publish(tiny_network(), tmp_path, card.results(None), REFERENCE / "cnn" / "best.keras", ["onnx"])
+        publish.publish(REFERENCE / "cnn" / "best.keras", tmp_path, card.results(None), ["onnx"])
     assert state(tmp_path) == before
 
 

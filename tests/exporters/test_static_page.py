@@ -131,7 +131,7 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
     assert (out / "CNAME").exists(), "what somebody added to publish the page stays"
     assert (out / ".git").exists()
     facts = json.loads((out / "networks.json").read_text())
-    assert facts["commit"] == provenance.commit()
+    assert facts["networks"][0]["commit"] == provenance.commit()
     assert facts["networks"][0]["network_sha256"] == file_hash(MODEL / "best.keras")
     assert f'<meta name="generator" content="distill {distill.__version__}">' in (out / "index.html").read_text()
     (tmp_path / "more" / MODEL.name).mkdir(parents=True)

@@ -2,6 +2,7 @@
 slash is a path where there is one, and a `Path` always.
 """
 
+import json
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from helpers import REFERENCE
 
 import distill
 from distill import evaluate, export, train
-from distill.common import UserError, cli, provenance, run_folder
+from distill.common import UserError, cli, file_hash, provenance, run_folder
 from distill.datasets.validation import VALIDATION_SET
 from distill.networks import finding
 from distill.players import names, player
@@ -96,9 +97,10 @@ def test_a_name_that_nobody_has_is_refused_with_those_there_are(word, here):
 
 
 def test_an_export_that_was_killed_while_it_was_replaced_is_not_used(tmp_path):
-    export = tmp_path / finding.PUBLISHED
-    export.mkdir()
-    (tmp_path / finding.BEST).write_bytes(b"network")
-    assert finding.is_current(tmp_path)
-    (export / "_run.json").write_text('{"kind": "exported network", "result": null}')
-    assert not finding.is_current(tmp_path)
+    """Its facts were deleted, perhaps before an old file; those of a killed one are moved in after all were deleted."""
+    best, file = tmp_path / finding.BEST, tmp_path / finding.ONNX
+    assert finding.is_current(file, best)
+    best.write_bytes(b"network")
+    assert not finding.is_current(file, best)
+    (tmp_path / finding.FACTS).write_text(json.dumps({"network_sha256": file_hash(best)}))
+    assert finding.is_current(file, best)

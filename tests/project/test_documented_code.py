@@ -85,7 +85,7 @@ def ecosystem(tmp_path_factory) -> Path:
 
 
 def test_the_examples_with_other_libraries_run(ecosystem):
-    assert (ecosystem / "my_export/saved_model/submission_tactics.py").is_file()
+    assert (ecosystem / "my_export/saved_model/submission.py").is_file()
     assert (ecosystem / "my_copy.keras").is_file()
 
 
