@@ -90,7 +90,7 @@ def _only_play(config: SelfPlayConfig) -> str:
         with workers.start(config, processes) as pool:  # before anything is deleted
             say("playing games; each worker loads Keras first")
             end = iterations.End(games=plan.games)
-            played = games.play(pool, player, end, record, shows=True)
+            played = games.play(pool, player, end, record)
     return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
 
 

@@ -180,10 +180,8 @@ def run(
         if loss is not None:
             loss = losses.checked(loss, core, training, config.learning)
         if config.log == "tensorboard":
-            tensorboard.writer()
-        folder.begin()  # everything that the user gave has been checked
-        if config.log == "tensorboard":
             callbacks = [*callbacks, tensorboard.TensorBoard(out)]
+        folder.begin()  # everything that the user gave has been checked
         state = loop.train(core, training, held_out, config.learning, out, loss, callbacks)
 
         say(f"measuring accuracy against the teacher: {len(rows):,} rows of {source}")

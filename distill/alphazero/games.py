@@ -102,10 +102,8 @@ def guided(
 
 
 @contextmanager
-def playing(
-    pool: Workers, player: Player | None, end: End, folder: Path, *, shows: bool = False
-) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Play into the folder until the end, while the block runs; None: nobody plays. `shows`: with progress.
+def playing(pool: Workers, player: Player | None, end: End, folder: Path) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Play into the folder until the end, while the block runs; None: nobody plays.
 
     Yields the function that waits for the games and returns the numbers of `games` and `rows`, and `games_hash`. It
     raises DataError where a shard has disappeared meanwhile, and where workers died at every try.
@@ -114,7 +112,7 @@ def playing(
         yield lambda: {"games": 0, "rows": 0, "games_hash": None}
         return
     with shards.opened(folder, player.settings, end.games, player.run) as record:
-        yield partial(finish, pool.begin(play, pool, player, end, record, shows))
+        yield partial(finish, pool.begin(play, pool, player, end, record))
 
 
 def finish(games: Future[dict[str, Any]]) -> dict[str, Any]:
@@ -124,14 +122,14 @@ def finish(games: Future[dict[str, Any]]) -> dict[str, Any]:
     return games.result()
 
 
-def play(pool: Workers, player: Player, end: End, record: run_folder.Run, shows: bool) -> dict[str, Any]:
+def play(pool: Workers, player: Player, end: End, record: run_folder.Run) -> dict[str, Any]:
     """Let the workers play what the folder of the record lacks, until the end; returns what `playing` says."""
     known, work = shards.plan(record, end.games), partial(workers.alone, player.play)
     files = [pool.file(path) for path in player.files]
     calls = ((*call, *files) for call in _tasks(player, end, known, pool.number))
-    # Without processes the player shows its own progress.
+    # The learner shows its progress while others play, and without processes the player does.
     done = sum(shard.games for shard in known.done)
-    bar = Progress(known.games, "games", done) if shows and pool.number > 1 else None
+    bar = Progress(known.games, "games", done) if end.steps is None and pool.number > 1 else None
     with bar or nullcontext():
         written = shards.make(pool, record, work, calls, bar.advance if bar else silent)
     entries = {shard.name: shard for shard in (*known.done, *written)}

@@ -6,21 +6,17 @@
         arena     the candidate meets the champion, where there is a gate
         publish   best.keras, curves and the record
 
-An interrupted run resumes from its shards and from its checkpoint, which is written when an iteration has learned and
-when it has ended.
+An interrupted run resumes from its shards and from its checkpoint, which is written when an iteration has ended.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from distill import networks
 from distill.alphazero import games, grades, iterations, run_files, workers
@@ -30,7 +26,7 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, run_folder, say
 from distill.common.executors import Workers
 from distill.datasets import canonical, replay
-from distill.games import reader, schema
+from distill.games import schema
 from distill.mcts import compiling
 from distill.players.network import NetworkPlayer
 from distill.training import checkpoint
@@ -40,11 +36,6 @@ if TYPE_CHECKING:
 
     from distill.alphazero.on_device import SelfPlay
     from distill.training.step import TrainingModel
-
-NOTHING_LEARNED = dict.fromkeys(("training_loss", "policy_loss", "value_error", "learning_rate")) | {
-    "steps": 0, "learned_from": 1, "replay_boards": 0, "step_seconds": 0.0,
-}  # fmt: skip
-"""Metrics of an iteration that has no games to learn from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +76,8 @@ class Loop:
 
     @property
     def candidate(self) -> Path:
-        """The file of the network that has learned."""
-        return self.out / run_files.CANDIDATE
-
-    def save(self, finished: Sequence[Metrics], learned: Metrics | None) -> None:
-        """Write the checkpoint: the learner, the finished iterations, and what the next one has learned."""
-        checkpoint.save(self.out, self.learner, {"finished": finished, "learned": learned})
+        """The file of the network that has learned in this iteration."""
+        return run_files.candidate(self.out, self.number)
 
 
 def run(
@@ -109,24 +96,20 @@ def run(
     begun = folder.result or run_files.games_folder(out, 2).exists()
     if begun and stored is None and not folder.starts:
         raise UserError(f"{out / checkpoint.FILE}: missing, though the run has finished iterations; {run_files.LOST}")
-    arrays, state = stored or ([], {"finished": [], "learned": None})
-    finished, learned = state["finished"], state["learned"]
-    if learned:  # of the next iteration, which saves it again
-        (out / run_files.CANDIDATE).unlink(missing_ok=True)
+    arrays, state = stored or ([], {"finished": []})
+    finished = state["finished"]
     if finished:  # a killed process may not have come to it
         run_files.publish(folder, finished, count)
     if len(finished) >= count:
         return f"{result(out, finished)} (finished before, nothing to do)"
-    if finished and not config.machine.device_lanes:  # what is missing shows before anything is played
-        for earlier in finished[finished[-1]["learned_from"] - 1 :]:
-            if earlier["games"]:
-                run_files.verified_games(out, earlier["iteration"], earlier["games_hash"])
+    for earlier in finished:  # what is missing shows before anything is played
+        if earlier["games_hash"]:  # else nobody played, or the games stayed on a device
+            run_files.verify_games(out, earlier["iteration"], earlier["games_hash"])
     networks.start_backend(aloud=True)
     from distill.networks import saved
-    from distill.training import continual, history, step, tensorboard
+    from distill.training import continual, step, tensorboard
 
-    if config.machine.log == "tensorboard":
-        tensorboard.writer()  # an error where it is missing
+    log = tensorboard.TensorBoard(out, "iteration") if config.machine.log == "tensorboard" else None
     boards = grades.boards(config.arena.eval_boards)
     initial = step.initial_network(config.arch, config.init, True, config.seed) if stored is None else None
     folder.begin()  # everything has been checked
@@ -138,7 +121,12 @@ def run(
         checkpoint.restore(learner, arrays, out)
     # Follows later changes of the weights, so its graph is traced once.
     player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
-    device = on_device(config, learner, now)
+    device = None
+    if config.machine.device_lanes:
+        from distill.alphazero.on_device import SelfPlay
+
+        device = SelfPlay(learner, config, now)
+        device.warm_up()
     if device is None or config.arena.gate is not None:
         for search in ("uct", "puct") if config.schedule.teacher_share else ("puct",):
             compiling.prepare(search)
@@ -150,53 +138,23 @@ def run(
         out=out, config=config, count=count, repeated=repeated, workers=pool, learner=learner, network=network,
         grade=partial(grades.grade, player, boards), device=device, now=now, finished=finished,
     )  # fmt: skip
-    log = tensorboard.TensorBoard(out, "iteration") if config.machine.log == "tensorboard" else None
     began = now()  # what came before is no part of the minutes
     while loop.number <= count:
-        finished.append(iterate(loop, began, learned))
-        began, learned = now(), None
+        finished.append(iterate(loop, began))
+        began = now()
         say(line(finished[-1], count))
         run_files.publish(folder, finished, count)
         if log:
-            log.on_epoch_end(len(finished), pd.read_csv(out / history.CSV).iloc[-1].to_dict())
+            log.on_epoch_end(len(finished), finished[-1])
     return result(out, finished)
 
 
-def on_device(config: SelfPlayConfig, learner: TrainingModel, now: Callable[[], float]) -> SelfPlay | None:
-    """What plays and learns on an accelerator, compiled, if the config says so."""
-    if not config.machine.device_lanes:
-        return None
-    from distill.alphazero.on_device import SelfPlay
-
-    most = max([config.search.simulations, *(stage.simulations for stage in config.schedule.stages)])
-    device = SelfPlay(
-        learner,
-        config.search.replace(root="puct", simulations=most),
-        config.machine.device_lanes,
-        config.opening_moves,
-        config.replay.rows or sys.maxsize,
-        config.replay.share or 0.0,
-        canonical.excluded_keys("benchmark"),
-        config.seed,
-        now,
-    )
-    device.warm_up()
-    return device
-
-
-def iterate(loop: Loop, began: float, learned: Metrics | None) -> Metrics:
-    """One iteration; returns its metrics.
-
-    Args:
-      began: the time by `loop.now` at which the one before ended.
-      learned: what `learn` has returned in an interrupted process.
-    """
+def iterate(loop: Loop, began: float) -> Metrics:
+    """One iteration, which `began` at this time by `loop.now`; returns its metrics."""
     from distill.networks import saved
     from distill.training.step import copy_learned
 
     config, number, earlier = loop.config, loop.number, loop.finished[-1] if loop.finished else {}
-    if learned:
-        began -= learned["seconds"]
     end = End(games=config.schedule.games)
     if loop.repeated:
         end = loop.repeated[number - 1]
@@ -207,31 +165,29 @@ def iterate(loop: Loop, began: float, learned: Metrics | None) -> Metrics:
     if end.plays and not loop.device:
         player = iterations.player(config, number, share, loop.champion)
 
-    place, shows = run_files.games_folder(loop.out, number), not config.is_timed
-    with games.playing(loop.workers, player, end, place, shows=shows) as finish:
+    with games.playing(loop.workers, player, end, run_files.games_folder(loop.out, number)) as finish:
         if not config.is_timed:
             finish()
-        if learned is None:
-            learned = learn(loop, end, share) | {"seconds": loop.now() - began}
-            loop.save(loop.finished, learned)
+        learned = learn(loop, end, share)
         if learned["steps"]:
             copy_learned(loop.learner, loop.network)
+            loop.candidate.parent.mkdir(parents=True, exist_ok=True)
             saved.save_network(loop.network, loop.candidate)
         played = finish()
-    accepted, met = arena(loop, learned["steps"])
+    accepted, score = arena(loop, learned["steps"])
     metrics = {
         "iteration": number,
         **played,
         "simulations": player.settings.search.simulations if player else 0,
         **learned,
-        **met,
+        "score": score,
         "accepted": accepted,
         **loop.grade(),
     }
     seconds = loop.now() - began
     metrics |= {"seconds": round(seconds, 1), "minutes": round(earlier.get("minutes", 0.0) + seconds / 60, 3)}
     metrics["saving_seconds"] = 0.0 if end.at is None else round(loop.now() - end.at, 1)
-    loop.save([*loop.finished, metrics], None)
+    checkpoint.save(loop.out, loop.learner, {"finished": [*loop.finished, metrics]})
     return metrics
 
 
@@ -242,51 +198,40 @@ def learn(loop: Loop, end: End, share: float) -> Metrics:
     number, rate = loop.number, iterations.learning_rate(loop.config, loop.number, share)
     if loop.device:
         state = loop.device.run(loop.config.search_at(share), rate, end.is_over)
-        return NOTHING_LEARNED | state | {"learning_rate": rate, "learned_from": number}
-    if loop.config.is_timed and number == 1:
-        return NOTHING_LEARNED
-    latest, oldest = training_games(loop)
-    table = replay.table(latest, canonical.excluded_keys("benchmark"))
+        return state | {"learning_rate": rate}
+    if loop.config.is_timed and number == 1:  # there are no games to learn from
+        return {"training_loss": None, "learning_rate": None, "steps": 0, "replay_boards": 0, "step_seconds": 0.0}
+    table = replay.table(training_games(loop), canonical.excluded_keys("benchmark"))
     purposes = iterations.SAMPLE, iterations.TRAINING
     sample, training = (iterations.seed_of(loop.config, number, purpose) for purpose in purposes)
     drawn = replay.sample(table, loop.config.replay.boards, sample)
     say(f"iteration {number}: training the network")
     state = continual.learn(loop.learner, drawn, rate, training, end.steps, end.is_over)
-    return state | {"learning_rate": rate, "learned_from": oldest, "replay_boards": len(table)}
+    return state | {"learning_rate": rate, "replay_boards": len(table)}
 
 
-def training_games(loop: Loop) -> tuple[list[schema.Shard], int]:
-    """The shards of the latest games and the oldest iteration that they are from.
-
-    Raises UserError where games are missing.
-    """
-    window, opened = loop.config.replay, list[int]()
-    rows = window.rows
+def training_games(loop: Loop) -> list[schema.Shard]:
+    """The shards of the latest games."""
+    window, rows = loop.config.replay, loop.config.replay.rows
     if rows is not None and window.share is not None:
         # A long run learns from a share of the networks' rows, which exceeds the fixed window at some time.
         teacher = iterations.teacher_plays
         by_networks = [last["rows"] for last in loop.finished if not teacher(loop.config, last["iteration"])]
         rows = max(rows, int(window.share * sum(by_networks)))
-
-    def open_run(number: int) -> reader.Run:
-        opened.append(number)
-        expected = None if number == loop.number else loop.finished[number - 1]["games_hash"]
-        return run_files.verified_games(loop.out, number, expected)
-
     with_games = [metrics["iteration"] for metrics in loop.finished if metrics["games"]]
     if not loop.config.is_timed:  # with a clock, this iteration is still being played
         with_games.append(loop.number)
-    return replay.latest(with_games, rows, window.games, open_run=open_run), opened[-1]
+    return replay.latest([run_files.games_folder(loop.out, number) for number in with_games], rows, window.games)
 
 
-def arena(loop: Loop, steps: int) -> tuple[bool, dict[str, Any]]:
-    """Whether the candidate, which took so many steps, becomes the champion, and the metrics of the arena."""
+def arena(loop: Loop, steps: int) -> tuple[bool, float | None]:
+    """Whether the candidate, which took so many steps, becomes the champion, and its score where there is a gate."""
     config = loop.config
     if config.arena.gate is None or not steps:
-        return bool(steps), {"score": None, "distinct_games": None}
+        return bool(steps), None
     seed = iterations.seed_of(config, loop.number, iterations.ARENA)
-    met = workers.arena(loop.workers, config, loop.candidate, loop.champion, seed)
-    return met["score"] >= config.arena.gate, met
+    score = workers.arena(loop.workers, config, loop.candidate, loop.champion, seed)
+    return score >= config.arena.gate, score
 
 
 def line(last: Metrics, count: int) -> str:

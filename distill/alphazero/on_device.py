@@ -27,8 +27,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from distill.alphazero.settings import SelfPlayConfig
 from distill.common import say
-from distill.datasets import batching
+from distill.datasets import batching, canonical
 from distill.game import encoding
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, has_four
 from distill.games.playing import OpeningMoves, opening_pairs
@@ -36,7 +37,7 @@ from distill.mcts import device
 from distill.mcts.settings import PuctSettings
 from distill.networks import backend
 from distill.networks.device_labeller import evaluates
-from distill.training import checkpoint, step, streams
+from distill.training import checkpoint, losses, step, streams
 
 VALUE_STEPS = 127
 """Steps of a stored value between 0 and 1."""
@@ -44,8 +45,8 @@ OPEN_STEPS = CELLS - 1
 """K: a game has no more positions before its last one."""
 WINDOW = 1 << 23
 """N, the most labels that are kept: 200 MB."""
-INNER = 4
-"""Most nodes of a tree that are labelled besides its root."""
+INNER, LEAST_VISITS = 4, 16
+"""Most nodes of a tree that are labelled besides its root; their fewest visits, or half of the simulations."""
 NEVER_OVER = 6
 """Stones with which no game is over."""
 RANDOM_MOVES = (0.0, 0.1, 0.3)
@@ -128,14 +129,6 @@ def openings(key: Any, count: int, moves: OpeningMoves) -> tuple[Any, Any]:
     return jnp.where(over, early[0], current), jnp.where(over, early[1], mask)
 
 
-def is_in(keys: Any, sorted_keys: Any) -> Any:
-    """bool (B,): which keys occur among the sorted ones."""
-    if not len(sorted_keys):
-        return jnp.zeros(keys.shape, jnp.bool_)
-    place = jnp.minimum(jnp.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
-    return sorted_keys[place] == keys
-
-
 def new_lanes(key: Any, count: int, moves: OpeningMoves) -> Lanes:
     key, shares = jax.random.split(key)
     # "First" labels that are older than the window are never written to.
@@ -172,7 +165,7 @@ def play_step(
 
     Args:
       moves: fewest and most random moves of an opening.
-      excluded: uint64 (E,), sorted keys of boards that are not learned.
+      excluded: uint64 (E,), keys of boards that are not learned.
       simulations, noise: number of simulations, share of noise in the roots' priors.
       improved: share of the improved policy in the policy to learn; the rest are the shares of the visits.
     """
@@ -180,11 +173,12 @@ def play_step(
     count, capacity, settings = search.lanes, len(window.value), search.settings
     gamma = jax.random.gamma(noisy, settings.dirichlet_alpha, (count, COLUMNS), jnp.float32)
     labels = search(lanes.current, lanes.mask, weights, simulations, gamma, noise)
-    learned = ~is_in(device.canonical_keys(labels.current.reshape(-1), labels.mask.reshape(-1)), excluded)
-    learned = learned.reshape(labels.reached.shape)
+    keys = device.canonical_keys(labels.current.reshape(-1), labels.mask.reshape(-1))
+    learned = ~jnp.isin(keys, excluded, method="binary_search").reshape(labels.reached.shape)
 
     # Write the roots' labels, then those of other nodes that are worth it.
-    inner = learned & ((labels.reached >= inner_visits(simulations)) | (labels.proven & (labels.reached > 0)))
+    is_searched = labels.reached >= jnp.maximum(LEAST_VISITS, simulations // 2)
+    inner = learned & (is_searched | (labels.proven & (labels.reached > 0)))
     inner = inner[:, 1:].reshape(-1)
     written = window.written
     number = jnp.concatenate([
@@ -249,11 +243,6 @@ def play_step(
     return window, lanes
 
 
-def inner_visits(simulations: Any) -> Any:
-    """Fewest visits of a labelled node below the root."""
-    return jnp.maximum(16, simulations // 2)
-
-
 # Learning -------------------------------------------------------------------------------------------------------------
 
 
@@ -269,59 +258,41 @@ def batch_of(columns: Mapping[str, Any], rows: Any, mirrored: Any) -> streams.Ba
     return boards, targets, (total > 0).astype(jnp.float32)
 
 
-def loss_of_boards(targets: Mapping[str, Any], outputs: Mapping[str, Any], value_weight: float) -> Any:
-    """The default loss, but the value's error is that of each board, so that weights of 0 act on it, too."""
-    from keras import ops
-
-    policy = ops.categorical_crossentropy(targets["logits"], outputs["logits"], from_logits=True)
-    return policy + value_weight * ops.square(targets["value"] - outputs["value"])
-
-
 class SelfPlay:
     """What a run has on the device: games, window and learner.
 
     Args:
       learner: the network that learns; the average of its weights plays.
-      settings: of the searches; `simulations` is the most that a stage asks for.
-      lanes: games in lock step.
-      moves: fewest and most random moves of an opening.
-      rows, share: the learner draws from so many of the newest labels, or from this share of all labels so far, if
-        that is more.
-      excluded: uint64 (E,), sorted keys of boards that are not learned.
       now: the clock, in seconds.
     """
 
     def __init__(
-        self,
-        learner: step.TrainingModel,
-        settings: PuctSettings,
-        lanes: int,
-        moves: OpeningMoves,
-        rows: int,
-        share: float,
-        excluded: Any,
-        seed: int,
-        now: Callable[[], float] = time.monotonic,
+        self, learner: step.TrainingModel, config: SelfPlayConfig, now: Callable[[], float] = time.monotonic
     ) -> None:
-        recipe = learner.recipe
-        learner.loss_of_boards = partial(loss_of_boards, value_weight=recipe.targets.value_weight)
-        self.learner, self.rows, self.share, self.seed, self.now = learner, max(rows, 1), share, seed, now
+        loss, lanes, moves = losses.policy_and_value_loss, config.machine.device_lanes or 0, config.opening_moves
+        # Boards that are not learned have the weight 0, so the value's error must be that of each board.
+        learner.loss_of_boards = partial(loss, value_weight=learner.recipe.targets.value_weight, by_board=True)
+        self.learner, self.config, self.now = learner, config, now
+        most = max([config.search.simulations, *(stage.simulations for stage in config.schedule.stages)])
+        settings = config.search.replace(root="puct", simulations=most)
         search = device.DeviceSearch(evaluate=evaluates(learner), settings=settings, lanes=lanes, inner=INNER)
         self.begin = jax.jit(partial(new_lanes, count=lanes, moves=moves))
         with jax.enable_x64(True):
-            self.lanes, self.window = self.begin(jax.random.key(seed)), new_window(max(WINDOW, 2 * lanes * (1 + INNER)))
-            self.excluded = jnp.asarray(excluded)
+            self.lanes = self.begin(jax.random.key(config.seed))
+            self.window = new_window(max(WINDOW, 2 * lanes * (1 + INNER)))
+            self.excluded = jnp.asarray(canonical.excluded_keys("benchmark"))
         self.compiled = jax.jit(partial(play_step, search, moves), donate_argnums=(0, 1))
         on_accelerator = backend.on_accelerator()
         self.stream = streams.Table(columns={}, picks=self.picks(), batch=batch_of, on_device=on_accelerator)
         self.searches, self.began = 0, now()
 
     def picks(self) -> Iterator[batching.Pick]:
-        """Rows of the newest labels, without end."""
-        random, size, recipe = np.random.default_rng(self.seed), len(self.window.value), self.learner.recipe
+        """Rows of the newest labels, without end: so many as `config.replay` says, of all labels so far."""
+        random, size = np.random.default_rng(self.config.seed), len(self.window.value)
+        recipe, replay = self.learner.recipe, self.config.replay
         while True:
             written = int(self.window.written)
-            newest = min(max(self.rows, int(self.share * written)), written, size)
+            newest = min(max(replay.rows or size, int((replay.share or 0.0) * written)), written, size)
             rows = (written - 1 - random.integers(0, newest, recipe.batch_size)) % size
             yield rows, random.random(recipe.batch_size) < (0.5 if recipe.mirror else 0)
 
@@ -333,13 +304,13 @@ class SelfPlay:
         step.fit(self.learner, self.stream, range(1), lambda _: 0.0)
         checkpoint.restore(self.learner, before)
         with jax.enable_x64(True):  # its labels are of one simulation
-            self.lanes, self.window = self.begin(jax.random.key(self.seed)), new_window(len(self.window.value))
+            self.lanes, self.window = self.begin(jax.random.key(self.config.seed)), new_window(len(self.window.value))
 
     def play(self, search: PuctSettings, weights: Any) -> int:
         """Search and play a move in each game; returns the number of new labels."""
         before = int(self.window.written)
         with jax.enable_x64(True):
-            key = jax.random.fold_in(jax.random.key(self.seed + 1), self.searches)
+            key = jax.random.fold_in(jax.random.key(self.config.seed + 1), self.searches)
             chosen = np.int32(search.simulations), np.float32(search.noise_fraction)
             improved = np.float32(search.root == "gumbel")
             self.window, self.lanes = self.compiled(
@@ -391,5 +362,4 @@ class SelfPlay:
             "replay_boards": min(int(self.window.written), len(self.window.value)),
             "labels_per_second": round(labels / playing),
             "evaluations_per_second": round(evaluations / playing),
-            "learned_per_second": round(steps * recipe.batch_size / learning),
         }

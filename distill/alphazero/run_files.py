@@ -1,9 +1,9 @@
 """The files of a self-play run.
 
-    _run.json  best.keras  candidate.keras  checkpoint.npz  history.csv  curves.png
-    iterations/0001/games/
+    _run.json  best.keras  checkpoint.npz  history.csv  curves.png
+    iterations/0001/games/    iterations/0001/candidate.keras
 
-The checkpoint holds the learner, the metrics of the finished iterations, and what the next one has learned already.
+The checkpoint holds the learner and the metrics of the finished iterations.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, canonical_json, file_hash, run_folder
 from distill.games import reader
 from distill.mcts import puct
+from distill.training import history, identity
 
-BEST, CANDIDATE = "best.keras", "candidate.keras"
-"""The champion, and the network that may take its place."""
+BEST = "best.keras"
+"""The champion."""
 KIND = "self-play run"
 """The kind of folder, in its record."""
-FILES = ("iterations", "checkpoint.npz", BEST, CANDIDATE, "history.csv", "curves.png", "tensorboard")
+FILES = ("iterations", "checkpoint.npz", BEST, "history.csv", "curves.png", "tensorboard")
 """What --restart deletes."""
 FREE = (
     "init", "out", "restart", "games_only", "schedule.iterations", "schedule.replay",
@@ -32,7 +33,7 @@ FREE = (
 """Settings that may change when a run is resumed."""
 
 PANELS = {
-    "loss": ["training_loss", "policy_loss", "value_error"],
+    "loss": ["training_loss"],
     "arena score of the candidate": ["score"],
     "grades, without search": ["optimal", "outcome", "heldout_optimal", "heldout_outcome", "blocked"],
 }
@@ -45,8 +46,6 @@ Metrics = dict[str, Any]
 
 def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_folder.Run]:
     """Hold the run's folder."""
-    from distill.training import identity
-
     file = config.schedule.replay
     if file and file.resolve().parent == out.resolve():
         raise UserError(f"--replay {file}: a run cannot be repeated in its own folder; name another --out")
@@ -54,22 +53,25 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
     return identity.opened(config, out, KIND, FILES, FREE, **also)
 
 
+def candidate(out: Path, number: int) -> Path:
+    """The network that may become champion after an iteration, until it does or is rejected."""
+    return out / "iterations" / f"{number:04d}" / "candidate.keras"
+
+
 def games_folder(out: Path, number: int) -> Path:
     """The folder with the games of an iteration; they are counted from 1."""
     return out / "iterations" / f"{number:04d}" / "games"
 
 
-def verified_games(out: Path, number: int, expected: str | None = None) -> reader.Run:
-    """The games of an iteration, verified. Raises UserError where they are missing or have another `games_hash`."""
+def verify_games(out: Path, number: int, expected: str) -> None:
+    """Raise UserError where the games of an iteration are missing, changed, or have another `games_hash`."""
     folder = games_folder(out, number)
     record = run_folder.read(folder)
     if record is None or record.result is None:
         raise UserError(f"{folder}: the games of this iteration are missing; {LOST}")
-    if expected not in (None, games_hash(record.result)):
+    if expected != games_hash(record.result):
         raise UserError(f"{folder}: not the games that this iteration played; {LOST}")
-    run = reader.open_run(folder)
-    reader.verify([run], LOST)
-    return run
+    reader.verify([reader.open_run(folder)], LOST)
 
 
 def games_hash(result: Mapping[str, Any]) -> str:
@@ -83,19 +85,13 @@ def publish(folder: run_folder.Run, finished: Sequence[Metrics], iterations: int
     The record of a run by the clock that has finished all its `iterations` says what `--replay` repeats.
     """
     out = Path(str(folder.storage))
-    if finished[-1]["accepted"] and (out / CANDIDATE).is_file():
-        (out / CANDIDATE).replace(out / BEST)
-    report(out, finished)
+    new = candidate(out, len(finished))
+    if finished[-1]["accepted"] and new.is_file():
+        new.replace(out / BEST)
+    new.unlink(missing_ok=True)
+    history.write(out, finished, PANELS, "iteration")
     result = {"iterations": len(finished), **finished[-1]}
     schedule, on_device = folder.settings["schedule"], folder.settings["machine"]["device_lanes"]
     if len(finished) == iterations and (schedule["minutes"] or schedule["replay"]) and not on_device:
         result["replay"] = [{name: metrics[name] for name in ("games", "steps")} for metrics in finished]
     folder.finish(result)
-
-
-def report(out: Path, finished: Sequence[Metrics]) -> None:
-    """Draw the curves over all iterations."""
-    from distill.training import history
-
-    rows = [{name: value for name, value in metrics.items() if name != "games_hash"} for metrics in finished]
-    history.write(out, rows, PANELS, "iteration")

@@ -68,31 +68,30 @@ def _short_searches(config: SelfPlayConfig, network: Path) -> None:
     puct.play_games(*starts, config.search.replace(simulations=2), evaluator(config, network))
 
 
-def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: Path, seed: int) -> dict[str, Any]:
-    """Play a candidate against the champion, both with the search of self-play but without noise.
+def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: Path, seed: int) -> float:
+    """The score of a candidate against the champion: wins and half the draws.
 
-    Returns the candidate's `score`, wins and half the draws, and the number of `distinct_games`.
+    Both play with the search of self-play but without noise.
     """
     say("arena: candidate against champion")
     outcomes: list[float] = []
-    lines: set[tuple[int, ...]] = set()
     pair = [workers.file(network) for network in (candidate, champion)]
     tasks = [(meet, config, seed, first, *pair) for first in range(0, config.arena.games, match.BLOCK)]
     with Progress(config.arena.games, "arena games") as progress:
-        for _, (block, moves) in executors.completed(workers, alone, tasks):
+        for _, block in executors.completed(workers, alone, tasks):
             outcomes += block
-            lines |= {*moves}
             progress.reach(len(outcomes))
-    return {"score": float((np.array(outcomes) + 1).mean() / 2), "distinct_games": len(lines)}
+    return float((np.array(outcomes) + 1).mean() / 2)
 
 
-def meet(config: SelfPlayConfig, seed: int, first: int, *pair: Path) -> tuple[list[float], list[tuple[int, ...]]]:
-    """One block of an arena, of candidate and champion."""
+def meet(config: SelfPlayConfig, seed: int, first: int, *pair: Path) -> list[float]:
+    """The candidate's results in one block of an arena against the champion."""
     players = [
         GuidedPlayer(name=network.stem, predict=evaluator(config, network, seat), settings=config.search)
         for seat, network in enumerate(pair)
     ]
-    return match.arena_block(players, config.arena.games, config.arena.plies, seed, first)
+    results, _ = match.arena_block(players, config.arena.games, config.arena.plies, seed, first)
+    return results
 
 
 _EVALUATORS: dict[tuple[Any, ...], NetworkEvaluator] = {}

@@ -8,8 +8,8 @@ boards that are kept out of training left out. Where searches record unequal sum
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,27 +25,16 @@ from distill.mcts.labeller import majority
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
 
 
-def latest(
-    folders: Sequence[Any],
-    most_rows: int | None,
-    most_games: int | None,
-    *,
-    open_run: Callable[[Any], reader.Run] = reader.open_run,
-) -> list[schema.Shard]:
+def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | None) -> list[schema.Shard]:
     """The last shards of finished runs, given oldest first, that together hold at most so many rows and games.
 
     The newest run is always taken whole. None: no limit.
-
-    Args:
-      folders: the runs, as `open_run` takes them; it is not called for those that are older than any that is needed.
     """
     limits = [math.inf if most is None else most for most in (most_rows, most_games)]
     shards, rows, games = list[schema.Shard](), 0, 0
     # From the newest run back, until the next shard would be one too many.
     for folder in reversed(folders):
-        if shards and (rows >= limits[0] or games >= limits[1]):
-            break
-        for shard in reversed(open_run(folder).shards):
+        for shard in reversed(reader.open_run(folder).shards):
             rows, games = rows + shard.rows, games + shard.games
             if folder != folders[-1] and (rows > limits[0] or games > limits[1]):
                 return shards[::-1]

@@ -10,18 +10,12 @@ import time
 from collections.abc import Callable
 
 import keras
-import numpy as np
 
 from distill.common import Progress
 from distill.datasets import batching
 from distill.networks.copies import fast_copy
-from distill.training import losses, step, streams
+from distill.training import step, streams
 from distill.training.recipe import Recipe
-
-MEASURED = 16_384
-"""Largest number of boards on which a network is evaluated after it was trained on a table."""
-MEASURED_SHARE = 8
-"""At most one board is evaluated for so many trained ones: else evaluating takes longer than a short iteration."""
 
 
 def begin(core: keras.Model, recipe: Recipe) -> step.TrainingModel:
@@ -38,15 +32,14 @@ def learn(
     steps: int | None = None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> dict[str, float]:
-    """Train the recipe's epochs or at most `steps`; returns the mean loss and the losses of the trained network.
+    """Train the recipe's epochs or at most `steps`; returns the mean loss, the steps taken and their seconds.
 
     Args:
       rate: the learning rate.
       seed: of order and mirroring.
       is_over: asked between two steps; True ends the training early, and alone does so with `sys.maxsize` steps.
 
-    `policy_loss` and `value_error` are measured after the last step on some of these boards. Raises
-    UserError if the loss becomes NaN or infinite.
+    Raises UserError if the loss becomes NaN or infinite.
     """
     recipe, began = model.recipe, time.monotonic()
     steps = steps or recipe.length.epochs * batching.batches_an_epoch(len(examples), recipe.batch_size)
@@ -63,13 +56,4 @@ def learn(
         # For a next table of another size TensorFlow would trace a graph for any size, which differs in the last bits
         # from the graph for one size that a resumed run traces.
         model.make_train_function(force=True)
-    few = max(1, min(MEASURED, taken * size // MEASURED_SHARE, len(examples)))
-    # From the whole table, because it is sorted.
-    measured = losses.evaluate(model, examples[np.arange(few) * len(examples) // few], recipe)
-    return {
-        "training_loss": means["loss"],
-        "policy_loss": measured["loss"] - recipe.targets.value_weight * measured["value_error"],
-        "value_error": measured["value_error"],
-        "steps": taken,
-        "step_seconds": round(took, 2),
-    }
+    return {"training_loss": means["loss"], "steps": taken, "step_seconds": round(took, 2)}

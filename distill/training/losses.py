@@ -31,14 +31,18 @@ Both hold "logits" (B, A), in the targets probabilities, in the outputs logits w
 """
 
 
-def policy_and_value_loss(targets: Mapping[str, Any], outputs: Mapping[str, Any], value_weight: float = 1.0) -> Any:
+def policy_and_value_loss(
+    targets: Mapping[str, Any], outputs: Mapping[str, Any], value_weight: float = 1.0, by_board: bool = False
+) -> Any:
     """The default loss, (B,): cross-entropy(target, policy) + value_weight · mean (value target − value)².
 
-    The value's squared error is the batch's mean for every board: weights by count act on the policy alone.
+    The value's squared error is the batch's mean for every board: weights by count act on the policy alone. With
+    `by_board` it is the error of each board.
     """
     loss = ops.categorical_crossentropy(targets["logits"], outputs["logits"], from_logits=True)
     if "value" in targets:
-        loss = loss + value_weight * ops.mean(ops.square(targets["value"] - outputs["value"]))
+        error = ops.square(targets["value"] - outputs["value"])
+        loss = loss + value_weight * (error if by_board else ops.mean(error))
     return loss
 
 

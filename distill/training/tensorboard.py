@@ -4,46 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import keras
-import pandas as pd
 
 from distill.common.provenance import extra
-from distill.training.history import CSV
 
 FOLDER = "tensorboard"
 """The folder of the event files, in the run's folder."""
 
 
-def writer() -> Any:
-    """The writer class of the `tensorboard` package. Raises UserError with the install command where it is missing."""
-    with extra("tensorboard", "--log tensorboard"):
-        from tensorboard.summary import Writer
-    return Writer
-
-
 class TensorBoard(keras.callbacks.Callback):
-    """Writes each column of the history as a scalar, by the column `over`.
+    """Writes each number in a row of the history as a scalar, by the column `over`, from this start on.
 
-    Event files of an earlier start are replaced by one with the rows of `history.csv`, so a resumed run has every
-    evaluation once, and a restarted run none of the old ones.
+    Raises UserError with the install command where the package `tensorboard` is missing.
     """
 
     def __init__(self, folder: Path, over: str = "step") -> None:
         super().__init__()
-        self.over = over
-        for old in (folder / FOLDER).glob("events.out.tfevents.*"):
-            old.unlink()
-        self.events = writer()(str(folder / FOLDER))
-        if (folder / CSV).is_file():
-            for row in pd.read_csv(folder / CSV).to_dict("records"):
-                self.on_epoch_end(0, row)
+        with extra("tensorboard", "--log tensorboard"):
+            from tensorboard.summary import Writer
+        self.writer, self.folder, self.over = Writer, folder / FOLDER, over
+
+    @cached_property
+    def events(self) -> Any:
+        """The event file, which begins with the first row: what --restart deletes is gone then."""
+        return self.writer(str(self.folder))
 
     def on_epoch_end(self, epoch: int, logs: Mapping[Any, Any]) -> None:
         for name, value in logs.items():
-            if name != self.over and not math.isnan(value):
+            if name != self.over and isinstance(value, Real) and not math.isnan(value):
                 self.events.add_scalar(name, value, int(logs[self.over]))
         self.events.flush()
 

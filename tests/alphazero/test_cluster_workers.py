@@ -17,11 +17,12 @@ from network_helpers import same
 from selfplay_helpers import games_of, metrics_of, replay_of, tiny
 
 from distill import selfplay
-from distill.alphazero import run_files, workers
+from distill.alphazero import workers
 from distill.common import UserError
 from distill.common import cluster as cluster_module
 from distill.games.shards import Task
 from distill.networks import saved
+from distill.training import history
 
 distributed = pytest.importorskip("distributed")
 
@@ -102,7 +103,7 @@ VALUES = ("eval_boards=5", "shard_games=2", "batch_size=16", "precision=float32"
 def test_a_whole_run_gives_the_weights_of_a_local_one(
     kind, network, tmp_path, cluster, small_networks, eagerly, monkeypatch
 ):
-    monkeypatch.setattr(run_files, "report", lambda *_: None)
+    monkeypatch.setattr(history, "write", lambda *_: None)
     words = ["--preset", "smoke", "--set", "eval_boards=5", "--init", str(network)]
     if kind == "replay":
         words = ["--preset", "hour", "--init", str(network), *(f"--set={value}" for value in VALUES)]
@@ -112,7 +113,6 @@ def test_a_whole_run_gives_the_weights_of_a_local_one(
     assert selfplay.main([*words, "--out", str(there), "--cluster", cluster.scheduler_address]) == 0
     assert games_of(there) == games_of(here) != []
     assert metrics_of(there) == metrics_of(here)
-    assert kind == "replay" or all(row["distinct_games"] for row in metrics_of(there))
     assert same(*(saved.load_core(run / "best.keras").get_weights() for run in (here, there)))
 
 

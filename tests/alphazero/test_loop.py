@@ -1,7 +1,7 @@
 """A run that ends by the clock (`selfplay --minutes`), and one that repeats it (`--replay`). Properties:
 
 - it leaves what it promises when its minutes are over, and gives up the games in flight;
-- its clock counts finished iterations and what an interrupted one has learned;
+- its clock counts finished iterations;
 - a replay gives the same games and weights, whether one worker plays or three, and where it was interrupted.
 """
 
@@ -23,7 +23,7 @@ from distill.common.executors import Workers
 from distill.games import reader
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
-from distill.training import step
+from distill.training import history, step
 
 SEARCHES = [
     {"start": 0, "root": "gumbel", "simulations": 4, "noise_fraction": 0.25},
@@ -56,7 +56,7 @@ class Clock:
 def quick(small_networks, eagerly, monkeypatch):
     monkeypatch.setattr(executors, "started", InThisProcess)
     monkeypatch.setattr(workers, "_EVALUATORS", {})
-    monkeypatch.setattr(run_files, "report", lambda *_: None)
+    monkeypatch.setattr(history, "write", lambda *_: None)
 
 
 @pytest.fixture

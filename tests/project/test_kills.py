@@ -233,10 +233,10 @@ def played(folder: Path) -> str:
         return "before its first game"
     if not run_folder.result_of(iterations[-1] / "games"):
         return "self-play"
-    _, state = checkpoint.load(folder) or ([], {"finished": [], "learned": None})
+    _, state = checkpoint.load(folder) or ([], {"finished": []})
     if len(state["finished"]) == len(iterations):
         return "after an iteration"
-    return "arena" if state["learned"] else "training"
+    return "arena" if (iterations[-1] / "candidate.keras").exists() else "training"
 
 
 @pytest.mark.slow
@@ -270,10 +270,11 @@ def repeated(folder: Path) -> str:
     """The phase of a run that learns while others play."""
     if not run_folder.result_of(folder / "iterations/0001/games"):
         return "teacher"
-    _, state = checkpoint.load(folder) or ([], {"finished": [], "learned": None})
-    if len(state["finished"]) == len(list(folder.glob("iterations/*"))):
+    iterations = sorted(folder.glob("iterations/*"))
+    _, state = checkpoint.load(folder) or ([], {"finished": []})
+    if len(state["finished"]) == len(iterations):
         return "after an iteration"
-    return "playing" if state["learned"] else "learning"
+    return "playing" if (iterations[-1] / "candidate.keras").exists() else "learning"
 
 
 @pytest.mark.slow
