@@ -90,7 +90,7 @@ def run(config: GenerateConfig) -> str:
         with started as workers, Progress(plan.games, "games", sum(shard.games for shard in plan.done)) as progress:
             calls, work = [([task],) for task in plan.todo], partial(shards.make_shards, config, identity)
             entries = shards.make(workers, folder, work, calls, progress.advance)
-        result = shards.finish(folder, [*plan.done, *entries], plan.games)
+        result = shards.finish(folder, [*plan.done, *entries])
     speed = sum(shard.simulations for shard in entries) / (time.perf_counter() - began) / 1e6
     return f"{result['games']:,} games, {result['rows']:,} rows in {config.out} ({speed:.2f} M simulations/s)"
 

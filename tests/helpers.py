@@ -151,7 +151,7 @@ def write_games(
             shard, content = shards.encoded(part, run, task, first, ())
             (folder / shard.name).write_bytes(content)
             written.append(shard)
-        return shards.finish(record, written, count)
+        return shards.finish(record, written)
 
 
 def change_record(folder: Path, change: Callable[[Any], object]) -> None:

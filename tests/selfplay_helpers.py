@@ -67,7 +67,7 @@ def play_into(
         record.begin()
         write = lambda encoded: record.storage.write(encoded[0].name, encoded[1])  # noqa: E731
         make_shards(settings, run, evaluate, todo, write, **{"lanes": 3, **more})
-        return shards.finish(record, shards.plan(record, number).done, number)
+        return shards.finish(record, shards.plan(record, number).done)
 
 
 def replay_of(counts: list[dict[str, int]], file: Path, *words: str) -> list[str]:

@@ -106,7 +106,7 @@ def playing(pool: Workers, player: Player | None, end: End, folder: Path) -> Ite
     """Play into the folder until the end, while the block runs; None: nobody plays.
 
     Yields the function that waits for the games and returns the numbers of `games` and `rows`, and `games_hash`. It
-    raises DataError where a shard has disappeared meanwhile, and where workers died at every try.
+    raises DataError where workers died at every try.
     """
     if player is None:
         yield lambda: {"games": 0, "rows": 0, "games_hash": None}
@@ -137,7 +137,7 @@ def play(pool: Workers, player: Player, end: End, record: run_folder.Run) -> dic
     kept = [*itertools.takewhile(entries.__contains__, map(schema.shard_name, itertools.count()))]
     for name in entries.keys() - kept:
         record.storage.delete(name)
-    result = shards.finish(record, [entries[name] for name in kept], sum(entries[name].games for name in kept))
+    result = shards.finish(record, [entries[name] for name in kept])
     return {"games": result["games"], "rows": result["rows"], "games_hash": run_files.games_hash(result)}
 
 

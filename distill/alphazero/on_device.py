@@ -31,7 +31,7 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import say
 from distill.datasets import batching, canonical
 from distill.game import encoding
-from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, has_four
+from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, has_four, landing, winning_cells
 from distill.games.playing import OpeningMoves, opening_pairs
 from distill.mcts import device
 from distill.mcts.settings import PuctSettings
@@ -93,7 +93,7 @@ def random_columns(key: Any, legal: Any) -> Any:
 
 def after(current: Any, mask: Any, column: Any) -> tuple[Any, Any, Any, Any]:
     """Positions after these moves; whether the last stone wins; whether the board is full."""
-    stone = jnp.take_along_axis(device.landed(mask), column[:, None], 1)[:, 0]
+    stone = jnp.take_along_axis(landing(mask), column[:, None], 1)[:, 0]
     return current ^ mask, mask | stone, has_four(current | stone), (mask | stone) == np.uint64(FULL_BOARD)
 
 
@@ -111,8 +111,8 @@ def openings(key: Any, count: int, moves: OpeningMoves) -> tuple[Any, Any]:
 
     def play(number: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
         current, mask, early, over = before
-        stones = device.landed(mask)
-        threats = (device.winning_cells(current ^ mask)[:, None] & stones) != 0
+        stones = landing(mask)
+        threats = (winning_cells(current ^ mask)[:, None] & stones) != 0
         column = random_columns(jax.random.fold_in(draws, number), stones != 0)
         column = jnp.where(blocks & threats.any(1), threats.argmax(1).astype(jnp.int32), column)
         other, filled, won, full = after(current, mask, column)
@@ -213,7 +213,7 @@ def play_step(
     early = jax.lax.population_count(lanes.mask) < settings.sampling_plies
     is_random = jax.random.uniform(wild, (count,), jnp.float32) < lanes.random_moves
     column = jnp.where(early, sampled, labels.label[:, 0])
-    column = jnp.where(is_random, random_columns(wild_column, device.landed(lanes.mask) != 0), column)
+    column = jnp.where(is_random, random_columns(wild_column, landing(lanes.mask) != 0), column)
     current, mask, won, full = after(lanes.current, lanes.mask, column)
 
     # Half of the value of open labels becomes the game's result, discounted. An unproven last move is a draw.

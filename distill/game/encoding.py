@@ -47,10 +47,13 @@ def boards(current: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
     """int8 (B, 6, 7) boards of bitboards `current` and `mask`, uint64 (B,). Raises ValueError for different shapes."""
     if np.shape(current) != np.shape(mask):  # NumPy would repeat a single one
         raise ValueError(f"bitboards of shapes {np.shape(current)} and {np.shape(mask)}: they must have the same shape")
-    mover = np.asarray(current, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
-    stones = np.asarray(mask, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
-    cells = 2 * mover.astype(np.int8) - stones.astype(np.int8)
-    return cells.reshape(*cells.shape[:-1], ROWS, COLUMNS)
+    return np.asarray(boards_of_bits(np.asarray(current, np.uint64), np.asarray(mask, np.uint64)))
+
+
+def boards_of_bits(current: Any, mask: Any) -> Any:
+    """The same of two arrays of one shape, of NumPy or of JAX."""
+    mover, stones = ((bits[..., None] >> _CELL_BITS & np.uint64(1)).astype(np.int8) for bits in (current, mask))
+    return (2 * mover - stones).reshape(*current.shape, ROWS, COLUMNS)
 
 
 def board(position: Position) -> NDArray[np.int8]:

@@ -23,10 +23,7 @@ def boards(boards: ArrayLike) -> NDArray[np.int8]:
     stone counts that no game has with this side to move. A wrong side to move goes unnoticed where both sides have
     equally many stones.
     """
-    try:
-        array = np.asarray(boards)
-    except ValueError as error:  # NumPy's own message is about sequences
-        raise ValueError(f"boards have rows of different lengths{HINT}") from error
+    array = np.asarray(boards)
     if array.ndim not in (2, 3) or array.shape[-2:] != (ROWS, COLUMNS):
         raise ValueError(f"boards have shape {array.shape}, not (B, {ROWS}, {COLUMNS}) or ({ROWS}, {COLUMNS}){HINT}")
     if array.dtype.kind not in "iuf":

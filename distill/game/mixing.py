@@ -5,11 +5,20 @@ Random draws that depend on a position, game or ply alone, not on earlier draws,
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 GOLDEN = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: the step between one state of the generator and the next."""
+
+
+def mix(word: Any) -> Any:
+    """The output of the generator in this state, uint64, without its step; searches compile this."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
 
 
 def splitmix64(numbers: ArrayLike) -> NDArray[np.uint64]:
@@ -22,7 +31,4 @@ def splitmix64(numbers: ArrayLike) -> NDArray[np.uint64]:
         z = (z ^ (z >> 27)) · 0x94D049BB133111EB
         z ^ (z >> 31)
     """
-    z = np.atleast_1d(np.asarray(numbers, np.uint64)) + np.uint64(GOLDEN)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return np.asarray(mix(np.atleast_1d(np.asarray(numbers, np.uint64)) + np.uint64(GOLDEN)))

@@ -21,7 +21,7 @@ Worked example, the moves "445" (X begins, so O is to move):
     . . . O . . .
     . . . X X . .
 
-Functions on bits take Python integers or NumPy uint64 arrays. The winner of a finished game is always
+Functions on bits take Python integers or uint64 arrays, of NumPy or of JAX. The winner of a finished game is always
 the side that has just moved: its stones are `current ^ mask`, not `current`.
 """
 
@@ -107,6 +107,28 @@ def has_four(stones: Any) -> Any:
     return fours != 0
 
 
+def winning_cells(stones: Any) -> Any:
+    """Cells that complete a line of four for these stones, uint64; may include filled and spare cells.
+
+    For each direction, a cell completes four if three neighbours on one side are stones, or two on one side and one on
+    the other. Searches compile this, so its constants are uint64, too.
+    """
+    cells = (stones << np.uint64(1)) & (stones << np.uint64(2)) & (stones << np.uint64(3))  # vertical: only from below
+    for shift in (np.uint64(6), np.uint64(7), np.uint64(8)):  # falling, horizontal, rising
+        below, above = stones << shift, stones >> shift
+        two_below = below & (stones << (shift + shift))
+        two_above = above & (stones >> (shift + shift))
+        cells |= two_below & ((stones << (shift + shift + shift)) | above)
+        cells |= two_above & ((stones >> (shift + shift + shift)) | below)
+    return cells
+
+
+def playable_cells(mask: Any) -> Any:
+    """The cells on which a stone can land, one in each column that is not full; `mask` is uint64."""
+    # Adding 1 at a column's foot carries past its stones to the first empty cell.
+    return (mask + np.uint64(BOTTOM_ROW)) & np.uint64(FULL_BOARD) & ~mask
+
+
 def is_won(position: Position) -> bool:
     """Whether the side that has just moved has four in a line."""
     return has_four(position.opponent)
@@ -157,13 +179,13 @@ def canonicalise(
     return np.where(mirrored, other_current, current), np.where(mirrored, other_mask, mask), mirrored
 
 
-def from_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def from_keys(keys: Any) -> tuple[Any, Any]:
     """Current and mask, uint64 (B,) each, of positions given by their keys, current + mask.
 
     A column of k stones adds its pattern, below 2^k, to 2^k - 1, so columns of different heights have disjoint sums,
     and no sum leaves its seven bits; with 1 added to it, its highest bit is 2^k. (Known from Pascal Pons' solver.)
     """
-    current, mask = np.zeros_like(keys), np.zeros_like(keys)
+    current = mask = keys & np.uint64(0)
     one, column_sums = np.uint64(1), np.uint64((1 << BITS_PER_COLUMN) - 1)
     for shift in (np.uint64(BITS_PER_COLUMN * column) for column in range(COLUMNS)):
         total = ((keys >> shift) & column_sums) + one
@@ -171,22 +193,20 @@ def from_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.
         for distance in (1, 2, 4):
             stones = stones | (stones >> np.uint64(distance))
         stones = stones >> one  # every bit below the highest
-        mask |= stones << shift
-        current |= (total & stones) << shift
+        current, mask = current | (total & stones) << shift, mask | stones << shift
     return current, mask
 
 
 def legal_mask(mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """bool (B, 7), True = the column may be played; `mask` is uint64 (B,)."""
-    tops = np.array([TOP_ROW & column_bits(column) for column in range(COLUMNS)], np.uint64)
-    return (np.asarray(mask, np.uint64)[:, None] & tops) == 0
+    return landing(mask) != 0
 
 
-def landing(mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def landing(mask: Any) -> Any:
     """uint64 (B, 7), the bit of the cell on which a stone in each column lands; 0 for a full column; `mask` is (B,)."""
     columns = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
     bottoms = np.array([1 << (BITS_PER_COLUMN * column) for column in range(COLUMNS)], np.uint64)
-    return (np.asarray(mask, np.uint64)[:, None] + bottoms) & columns
+    return (mask[:, None] + bottoms) & columns
 
 
 def after_moves(current: Bitboards, mask: Bitboards, columns: NDArray[np.integer]) -> tuple[Any, Any, Any]:
@@ -210,20 +230,12 @@ def faults(current: Any, mask: Any) -> Iterator[tuple[Any, str]]:
 
 
 def problem_with(position: Position) -> str | None:
-    """Why two integers are not a position of a game, or None if they may be one.
-
-    Beside `faults`: a line of the side to move, and lines of the last mover that no single last stone explains.
-    """
+    """Why two integers are not a position of a game, or None if they may be one: `faults`, or a line too many."""
     for is_wrong, what in faults(position.current, position.mask):
         if is_wrong:
             return what
     if has_four(position.current):
         return "the side to move already has four in a line"
-    opponent = position.opponent
-    tops = position.mask & ~(position.mask >> 1) & opponent
-    last_stones = (1 << bit for bit in range(BITS_PER_COLUMN * COLUMNS) if tops >> bit & 1)
-    if has_four(opponent) and all(has_four(opponent ^ stone) for stone in last_stones):
-        return "no single last stone explains the lines of four"
     return None
 
 

@@ -70,8 +70,6 @@ def make_shards(
       lanes: games played side by side; no influence on the games.
       advance: called with the number of further finished games.
     """
-    if not tasks:
-        return
     size = settings.shard_games
     numbers = np.concatenate([task.index * size + np.arange(task.games) for task in tasks])
     shard = numbers // size

@@ -76,11 +76,6 @@ class Task:
     index: int
     games: int
 
-    @property
-    def name(self) -> str:
-        """The name of its file."""
-        return shard_name(self.index)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -120,7 +115,7 @@ def plan(folder: run_folder.Run, games: int) -> Plan:
     storage, size, name = folder.storage, folder.identity["shard_games"], schema.run_name(folder.identity)
     record = None if folder.starts else folder.record
     recorded = reader.run_of(storage, record).shards if record and record.result else []
-    hashes, held = {shard.name: shard.sha256 for shard in recorded}, dict[str, Shard]()
+    hashes, held = {shard.name: shard.sha256 for shard in recorded}, dict[int, Shard]()
     for file in sorted({*(record.files if record else ())} & {*storage.names()}):
         content = storage.read(file)
         try:
@@ -131,24 +126,17 @@ def plan(folder: run_folder.Run, games: int) -> Plan:
                 raise DataError(f"{storage}/{file}: another shard, or changed after the run was finished")
         except DataError as error:
             raise DataError(f"{error}; delete the file to rebuild it") from error
-        held[file] = shard
+        held[metadata["index"]] = shard
     # Never shrink a run, even an extension that was interrupted; one may need more games of the last shard.
     games = max(games, *(shard.first_game + shard.games for shard in (*held.values(), *recorded)), 0)
     tasks = [Task(index=first // size, games=min(size, games - first)) for first in range(0, games, size)]
-    complete = {task for task in tasks if task.name in held and held[task.name].games == task.games}
-    done = [held[task.name] for task in tasks if task in complete]
+    complete = {task for task in tasks if task.index in held and held[task.index].games == task.games}
+    done = [held[task.index] for task in tasks if task in complete]
     return Plan(games=games, done=done, todo=[task for task in tasks if task not in complete])
 
 
-def finish(folder: run_folder.Run, shards: Sequence[Shard], games: int) -> dict[str, Any]:
-    """Record that a run of so many games is finished; returns its result.
-
-    Raises DataError where a shard has disappeared, so that no record has fewer games than were asked for.
-    """
-    names = folder.storage.names()
-    if (left := sum(shard.games for shard in shards if shard.name in names)) != games:
-        problem = f"{left:,} of {games:,} games are left, because shards were deleted or damaged"
-        raise DataError(f"{folder.storage}: {problem}; start the command again")
+def finish(folder: run_folder.Run, shards: Sequence[Shard]) -> dict[str, Any]:
+    """Record that a run of these shards is finished; returns its result."""
     finished = result(schema.run_name(folder.identity), shards)
     folder.finish(finished)
     return finished
@@ -194,7 +182,7 @@ def encoded(
         "versions": provenance.versions(*libraries),
     }
     content = schema.table_bytes(table, metadata)
-    return schema.shard_of(task.name, table, metadata, content), content
+    return schema.shard_of(shard_name(task.index), table, metadata, content), content
 
 
 def make_shards(
@@ -232,7 +220,7 @@ def make(
                 entries.append(shard)
                 advance(shard.games)
     except KilledError as error:
-        names = listed([task.name for tasks, *_ in error.tasks for task in tasks])
+        names = listed([shard_name(task.index) for tasks, *_ in error.tasks for task in tasks])
         todo = "all other shards are finished; start the command again"
         raise DataError(f"{record.storage}: {names}: {error}; {todo}") from error
     if not entries:

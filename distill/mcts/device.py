@@ -26,16 +26,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from distill.game.rules import (
-    BITS_PER_COLUMN,
-    BOTTOM_ROW,
     CELLS,
     COLUMNS,
     COLUMNS_FROM_CENTRE,
     FULL_BOARD,
-    ROWS,
-    column_bits,
     has_four,
+    landing,
     mirror_bits,
+    playable_cells,
+    winning_cells,
 )
 from distill.mcts.reference_puct import C_SCALE, C_VISIT, UNIT
 from distill.mcts.settings import PuctSettings
@@ -73,41 +72,11 @@ class NodeLabels(NamedTuple):
 # Bitboards on the accelerator -----------------------------------------------------------------------------------------
 
 
-def landed(mask: Any) -> Any:
-    """uint64 (B, A), as `rules.landing`."""
-    columns = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
-    bottoms = np.array([1 << (BITS_PER_COLUMN * column) for column in range(COLUMNS)], np.uint64)
-    return (mask[:, None] + bottoms) & columns
-
-
-def winning_cells(stones: Any) -> Any:
-    """Cells that complete four for these stones, as `mcts/engine/bits.py`; may include filled and spare cells."""
-    cells = (stones << 1) & (stones << 2) & (stones << 3)
-    for shift in (BITS_PER_COLUMN - 1, BITS_PER_COLUMN, BITS_PER_COLUMN + 1):
-        below, above = stones << shift, stones >> shift
-        two_below, two_above = below & (stones << 2 * shift), above & (stones >> 2 * shift)
-        cells |= two_below & ((stones << 3 * shift) | above)
-        cells |= two_above & ((stones >> 3 * shift) | below)
-    return cells
-
-
-def playable_cells(mask: Any) -> Any:
-    """The cells on which a stone can land."""
-    return (mask + np.uint64(BOTTOM_ROW)) & np.uint64(FULL_BOARD) & ~mask
-
-
 def losing_columns(current: Any, mask: Any) -> Any:
     """bool (B, A): moves that let the opponent win at once."""
     threats = winning_cells(current ^ mask)[:, None]
-    stone = landed(mask)
+    stone = landing(mask)
     return (stone != 0) & ((threats & playable_cells(mask[:, None] | stone)) != 0)
-
-
-def boards_of(current: Any, mask: Any) -> Any:
-    """int8 (B, 6, 7), as `encoding.boards`."""
-    cells = np.array([column * BITS_PER_COLUMN + ROWS - 1 - row for row in range(ROWS) for column in range(COLUMNS)])
-    mover, stones = (((bits[:, None] >> cells.astype(np.uint64)) & 1).astype(jnp.int8) for bits in (current, mask))
-    return (2 * mover - stones).reshape(-1, ROWS, COLUMNS)
 
 
 def canonical_keys(current: Any, mask: Any) -> Any:
@@ -134,7 +103,7 @@ class DeviceSearch:
       evaluate: the evaluator.
       settings: the rule; `simulations` is the largest number that a call may ask for, and decides the memory.
       lanes: B.
-      inner: nodes of a tree that are labelled besides its root.
+      inner: nodes of a tree that are labelled besides its root, at most N.
     """
 
     evaluate: Evaluate
@@ -178,7 +147,7 @@ class DeviceSearch:
             jnp.full(columns, -1, jnp.float32), jnp.zeros(columns, jnp.int32), jnp.zeros(columns, jnp.int32),
             jnp.zeros(columns, jnp.int32), jnp.zeros(columns, jnp.int8),
         )  # fmt: skip
-        tree, _ = self.expand(tree, jnp.asarray(self.roots), current, mask, weights, is_root=True)
+        tree, _ = self.expand(tree, jnp.asarray(self.roots), current, mask, weights)
         prior = tree.prior[self.roots]
         if noise is not None:
             tree = self.mix_noise(tree, noise, share)
@@ -219,7 +188,7 @@ class DeviceSearch:
             slot = row * COLUMNS + column
             path = path.at[depth].set(jnp.where(active, slot, self.nowhere))
             last = jnp.where(active, slot, last)
-            stone = jnp.take_along_axis(landed(mask), column[:, None], 1)[:, 0]
+            stone = jnp.take_along_axis(landing(mask), column[:, None], 1)[:, 0]
             current, mask = jnp.where(active, current ^ mask, current), jnp.where(active, mask | stone, mask)
             entered, child = tree.visits.reshape(-1)[slot], tree.child.reshape(-1)[slot]
             active &= (child > 0) & (tree.proof.reshape(-1)[slot] == 0)
@@ -263,7 +232,7 @@ class DeviceSearch:
         won = has_four(current ^ mask)
         full = mask == np.uint64(FULL_BOARD)
         wins = (winning_cells(current) & playable_cells(mask)) != 0
-        lost = (losing_columns(current, mask) | (landed(mask) == 0)).all(1)
+        lost = (losing_columns(current, mask) | (landing(mask) == 0)).all(1)
         value = jnp.where(lost, -win[2], 0)
         value = jnp.where(wins, win[1], value)
         value = jnp.where(before != 0, -jnp.sign(before) * win[jnp.maximum(jnp.abs(before) - 1, 0)], value)
@@ -272,21 +241,18 @@ class DeviceSearch:
         proof = jnp.where(won, 1, jnp.where(full | (before != 0), 0, jnp.where(wins, -2, jnp.where(lost, 3, 0))))
         return value.astype(jnp.int32), proof, ~(won | full | (before != 0) | wins | lost)
 
-    def expand(
-        self, tree: Tree, row: Any, current: Any, mask: Any, weights: Any, is_root: bool = False
-    ) -> tuple[Tree, Any]:
+    def expand(self, tree: Tree, row: Any, current: Any, mask: Any, weights: Any) -> tuple[Tree, Any]:
         """Evaluate each lane's leaf and write its node; `row` is `nowhere` in lanes that get none. Returns the values.
 
-        As in the textbook, one ply of look-ahead proves moves; two where no leaf of the tree has done so, at a root.
+        As in the textbook, one ply of look-ahead proves moves.
         """
         logits, value = self.evaluate(weights, current, mask)
-        stone = landed(mask)
+        stone = landing(mask)
         logits = jnp.where(stone != 0, logits.astype(jnp.float32).astype(jnp.float64), -jnp.inf)
         prior = jax.nn.softmax(logits).astype(jnp.float32)
         value = jnp.clip(value.astype(jnp.float32), -1, 1)
         proof = jnp.where(losing_columns(current, mask), -2, 0)
-        if is_root:
-            proof = jnp.where((winning_cells(current)[:, None] & stone) != 0, 1, proof)
+        proof = jnp.where((winning_cells(current)[:, None] & stone) != 0, 1, proof)
         tree = tree._replace(
             current=tree.current.at[row].set(current, mode="drop"),
             mask=tree.mask.at[row].set(mask, mode="drop"),
@@ -336,10 +302,8 @@ class DeviceSearch:
     def labels(self, tree: Tree, simulations: Any) -> NodeLabels:
         """Those of the roots, and of the `inner` nodes of each tree that were visited most."""
         nodes = 1 + self.inner
-        reached = tree.visits.sum(1).reshape(self.lanes, self.nodes).at[:, 0].set(0)
-        most, node = jax.lax.top_k(reached, min(self.inner, self.nodes - 1))
-        pad = ((0, 0), (0, self.inner - most.shape[1]))
-        most, node = jnp.pad(most, pad).astype(jnp.int32), jnp.pad(node, pad).astype(jnp.int32)
+        reached = tree.visits.sum(1, dtype=jnp.int32).reshape(self.lanes, self.nodes).at[:, 0].set(0)
+        most, node = jax.lax.top_k(reached, self.inner)
         row = jnp.concatenate([jnp.asarray(self.roots)[:, None], self.roots[:, None] + node], 1).reshape(-1)
         reached = jnp.concatenate([jnp.full((self.lanes, 1), simulations, jnp.int32), most], 1)
         n, proof = tree.visits[row], tree.proof[row].astype(jnp.int32)

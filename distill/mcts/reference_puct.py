@@ -151,7 +151,7 @@ def evaluate_by_rules(path: Path, leaf: Position, settings: PuctSettings) -> tup
     return None, UNKNOWN, 0
 
 
-def expand(position: Position, evaluate: EvaluateOne, settings: PuctSettings, is_root: bool = False) -> PuctNode:
+def expand(position: Position, evaluate: EvaluateOne, settings: PuctSettings) -> PuctNode:
     """The node of a position, evaluated, with what one ply of look-ahead proves about its moves."""
     logits, value = evaluate(position)
     legal = legal_columns(position)
@@ -166,7 +166,7 @@ def expand(position: Position, evaluate: EvaluateOne, settings: PuctSettings, is
     if settings.mcts_solver:
         for column in losing_moves(position):
             node.proven[column], node.plies[column] = LOST, 2
-        for column in winning_moves(position) if is_root else []:  # inside the tree such a position is no leaf
+        for column in winning_moves(position):  # of a root only: inside the tree the rules decide such a position
             node.proven[column], node.plies[column] = WON, 1
     return node
 
@@ -176,23 +176,22 @@ def expand(position: Position, evaluate: EvaluateOne, settings: PuctSettings, is
 
 def search(
     position: Position,
-    gamma: list[float],
-    gumbel: list[float],
+    noise: list[float],
     uniform: list[float],
     settings: PuctSettings,
     evaluate: EvaluateOne,
 ) -> Result:
     """Search one position, and choose a move.
 
-    Random numbers: `gamma`, (7,), for noise at the root, `gumbel`, (7,), and two uniform ones, for the move and for
-    rounding a policy to visits.
+    Random numbers: `noise`, (7,), at the root, gamma variates, or Gumbel variates for a Gumbel root; and two uniform
+    ones, for the move and for rounding a policy to visits.
     """
-    root = expand(position, evaluate, settings, is_root=True)
+    root = expand(position, evaluate, settings)
     if settings.root == "puct" and settings.noise_fraction:
-        mix_noise(root, gamma, settings.noise_fraction)
+        mix_noise(root, noise, settings.noise_fraction)
     turns = halving_schedule(settings.simulations, len(legal_columns(position)))
     for simulation in range(settings.simulations):
-        first_move = next_by_halving(root, gumbel, turns[simulation]) if settings.root == "gumbel" else None
+        first_move = next_by_halving(root, noise, turns[simulation]) if settings.root == "gumbel" else None
         simulate(root, settings, evaluate, first_move)
 
     # Choose a move: by a proof, by the Gumbel root's policy, or by visits.
@@ -200,7 +199,7 @@ def search(
         return result
     sampled = position.ply < settings.sampling_plies
     if settings.root == "gumbel":
-        return gumbel_result(root, gumbel, uniform[1], sampled)
+        return gumbel_result(root, noise, uniform[1], sampled)
     label = best(position, lambda c: (root.proven[c] != LOST, root.visits[c], root.mean(c)))
     move = sample_by_visits(root, label, settings.temperature, uniform[0]) if sampled else label
     value = sum(root.visits[c] * root.mean(c) for c in CENTRE_FIRST) / sum(root.visits)

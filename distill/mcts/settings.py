@@ -10,7 +10,7 @@ from distill.common.settings import Settings
 from distill.game.rules import CELLS
 
 MOST_SIMULATIONS = 10_000_000
-"""Largest number of simulations of one UCT search."""
+"""Largest number of simulations of one UCT search; 32 bits hold the visits of 100 of them."""
 
 MOST_SOLVER_SIMULATIONS = 250_000
 """The same with `mcts_solver`: a proven win must score above unvisited moves (`engine/uct_simulation.py`)."""
@@ -50,14 +50,11 @@ class UctSettings(Settings, use_attribute_docstrings=True):
         return self.noise_fraction - self.label_noise
 
     @model_validator(mode="after")
-    def _fit_32_bits(self) -> Self:
+    def _proofs_score_highest(self) -> Self:
         if self.mcts_solver and self.simulations > MOST_SOLVER_SIMULATIONS:
             raise ValueError(
                 f"simulations {self.simulations} must be at most {MOST_SOLVER_SIMULATIONS:,} with mcts_solver"
             )
-        most = (2**31 - 1) // self.simulations  # the visits of all votes are summed in 32 bits
-        if self.votes > most:
-            raise ValueError(f"votes {self.votes} must be at most {most} with {self.simulations} simulations")
         return self
 
 

@@ -136,7 +136,7 @@ def _label(
         returns = np.where(proven, np.sign(totals) * counts, totals) * legal
         votes[:, vote] = majority(counts + totals * proven, returns / np.maximum(counts, 1))
         visits += counts * legal
-        value += returns.sum(axis=1) / trees.parameters.simulations
+        value += returns.sum(axis=1) / trees.simulations
     label = majority((votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1), visits)
     return Labels(visits=visits, value=value / votes.shape[1], label=label, votes=votes)
 

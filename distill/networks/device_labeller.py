@@ -43,10 +43,9 @@ def evaluates(played: keras.Model) -> Evaluate:
 
     The weights that it takes are two lists: of the network's trainable and of its other variables.
     """
-    from distill.mcts import device
 
     def evaluate(weights: Any, current: Any, mask: Any) -> tuple[Any, Any]:
-        outputs, _ = played.stateless_call(*weights, device.boards_of(current, mask), training=False)
+        outputs, _ = played.stateless_call(*weights, encoding.boards_of_bits(current, mask), training=False)
         return outputs["logits"], outputs["value"]
 
     return evaluate

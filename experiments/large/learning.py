@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from distill.alphazero.on_device import openings
 from distill.datasets import canonical
-from distill.game import encoding
+from distill.game import encoding, rules
 from distill.games import reader
 from distill.training import streams
 from experiments.large import positions
@@ -122,7 +122,7 @@ def words(keys: Keys, rows: int) -> dict[str, Any]:
 
     @jax.jit  # type: ignore[untyped-decorator]
     def split(keys: Any) -> list[Any]:
-        boards = positions.from_keys(keys)
+        boards = rules.from_keys(keys)
         return [jnp.stack([bits & 0xFFFFFFFF, bits >> 32], axis=1).astype(jnp.uint32) for bits in boards]
 
     with jax.enable_x64(True):

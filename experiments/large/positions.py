@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import write_atomically
-from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, FULL_BOARD, has_four
-from distill.mcts.device import canonical_keys, landed
+from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, from_keys, has_four, landing
+from distill.mcts.device import canonical_keys
 
 Keys = NDArray[np.uint64]
 Layers = dict[int, Keys]
@@ -52,31 +52,17 @@ PART = 1 << 18
 # Rules on the device --------------------------------------------------------------------------------------------------
 
 
-def from_keys(keys: Any) -> tuple[Any, Any]:
-    """Current and mask, as `rules.from_keys`."""
-    current, mask = jnp.zeros_like(keys), jnp.zeros_like(keys)
-    for shift in (np.uint64(BITS_PER_COLUMN * column) for column in range(COLUMNS)):
-        total = ((keys >> shift) & np.uint64(127)) + np.uint64(1)
-        stones = total
-        for distance in (1, 2, 4):
-            stones = stones | (stones >> np.uint64(distance))
-        stones = stones >> np.uint64(1)
-        mask |= stones << shift
-        current |= (total & stones) << shift
-    return current, mask
-
-
 def replies(keys: Any) -> Any:
     """uint64 (B, A, R): keys of the positions after each move and each reply, or NONE, DRAWN, LOST.
 
     All are NONE after a move that wins. All are LOST for a full column.
     """
     current, mask = from_keys(keys)
-    stone = landed(mask)  # (B, A)
+    stone = landing(mask)  # (B, A)
     wins = has_four(current[:, None] | stone)
     filled = mask[:, None] | stone
     opponent = (current ^ mask)[:, None, None]
-    reply = landed(filled.reshape(-1)).reshape(-1, COLUMNS, COLUMNS)
+    reply = landing(filled.reshape(-1)).reshape(-1, COLUMNS, COLUMNS)
     full = filled[:, :, None] | reply
     key = canonical_keys(opponent ^ filled[:, :, None], full)
     key = jnp.where(full == np.uint64(FULL_BOARD), DRAWN, key)

@@ -57,9 +57,8 @@ from distill import networks
 from distill.alphazero import grades
 from distill.common.settings import build
 from distill.datasets import canonical
-from distill.game import rules
+from distill.game import encoding, rules
 from distill.game.rules import CELLS
-from distill.mcts import device
 from distill.networks import backend, copies, finding, heads, saved
 from distill.networks.copies import fast_copy
 from distill.networks.evaluator import NetworkEvaluator
@@ -95,9 +94,9 @@ def evaluation(model: keras.Model, exact: bool) -> Callable[[Any, Any], Any]:
     """A function of weights and keys uint64 (B,) that gives logits float32 (B, A), policy and value float16."""
 
     def evaluate(weights: Any, keys: Any) -> tuple[Any, Any, Any]:
-        current, mask = positions.from_keys(keys)
-        outputs, _ = model.stateless_call(*weights, device.boards_of(current, mask), training=False)
-        logits = jnp.where(device.landed(mask) != 0, outputs["logits"].astype(jnp.float32), -jnp.inf)
+        current, mask = rules.from_keys(keys)
+        outputs, _ = model.stateless_call(*weights, encoding.boards_of_bits(current, mask), training=False)
+        logits = jnp.where(rules.landing(mask) != 0, outputs["logits"].astype(jnp.float32), -jnp.inf)
         return logits, jax.nn.softmax(logits).astype(jnp.float16), outputs["value"].astype(jnp.float16)
 
     def exactly(weights: Any, keys: Any) -> Any:

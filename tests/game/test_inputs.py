@@ -43,7 +43,6 @@ CHANGED[0, 0] = np.nan
         (BOARD.astype(str), "values of type <U"),
         (BOARD.T, "shape (7, 6), not (B, 6, 7) or (6, 7); "),
         (np.stack([BOARD == 1, BOARD == -1, BOARD == 0]).astype(int), "board 1: a stone floats above an empty cell; "),
-        ([[0] * 7] * 5 + [[0] * 6], "rows of different lengths; "),
         (BOARD[::-1], "the board: a stone floats above an empty cell; row 0 is the top row"),
         (
             -board_of("445"),

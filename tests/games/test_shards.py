@@ -204,13 +204,3 @@ def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, t
     expected = shard_hashes(reference)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected
-
-
-def test_a_result_is_recorded_of_all_games_or_not_at_all(tmp_path):
-    run = shards.identity(RUN)
-    with shards.opened(tmp_path, RUN, 10, run) as folder:
-        made = make_shards(executors.Workers(), folder, RUN, shards.make_shards)
-        (tmp_path / "shard-00001.parquet").unlink()
-        with pytest.raises(DataError, match="6 of 10 games are left, because shards were deleted or damaged; start"):
-            shards.finish(folder, made, 10)
-    assert run_folder.result_of(tmp_path) == {}

@@ -10,7 +10,7 @@ import pytest
 from helpers import random_positions
 from puct_helpers import one_answer
 
-from distill.game.encoding import bitboards_of, boards
+from distill.game.encoding import bitboards_of
 from distill.game.rules import COLUMNS, Position
 from distill.mcts.puct import PuctSettings
 from distill.mcts.reference_puct import expand, gumbel_scores, mix_noise, search, simulate
@@ -44,7 +44,7 @@ def on_device(positions, settings, *others, inner=0):
 
 def textbook(position, settings):
     zeros = [0.0] * COLUMNS
-    return search(position, zeros, zeros, [0.0, 0.0], settings, lambda leaf: one_answer(leaf.current, leaf.mask))
+    return search(position, zeros, [0.0, 0.0], settings, lambda leaf: one_answer(leaf.current, leaf.mask))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_nodes_below_the_root_have_the_visits_of_the_textbooks_tree():
     labels = on_device(positions, settings, inner=6)
     for lane, position in enumerate(positions):
         ask = lambda leaf: one_answer(leaf.current, leaf.mask)  # noqa: E731
-        root = expand(position, ask, settings, is_root=True)
+        root = expand(position, ask, settings)
         for _ in range(settings.simulations):
             simulate(root, settings, ask)
         nodes, todo = {}, [root]
@@ -97,21 +97,13 @@ def test_noise_fewer_simulations_and_the_improved_policy_are_those_of_the_textbo
     labels = on_device(positions, settings, np.int32(24), gamma, 0.25)
     for lane, position in enumerate(positions):
         ask = lambda leaf: one_answer(leaf.current, leaf.mask)  # noqa: E731
-        root = expand(position, ask, settings, is_root=True)
+        root = expand(position, ask, settings)
         mix_noise(root, gamma[lane].tolist(), 0.25)
         for _ in range(24):
             simulate(root, settings, ask)
         if not labels.proven[lane, 0]:
             assert labels.visits[lane, 0].tolist() == root.visits
-            root.priors = expand(position, ask, settings, is_root=True).priors  # without noise, as a Gumbel root
+            root.priors = expand(position, ask, settings).priors  # without noise, as a Gumbel root
             odds = {column: np.exp(score) for column, score in gumbel_scores(root, [0.0] * COLUMNS).items()}
             expected = [odds.get(column, 0) / sum(odds.values()) for column in range(COLUMNS)]
             np.testing.assert_allclose(labels.policy[lane, 0], expected, atol=1e-6)
-
-
-def test_boards_are_those_of_the_encoding():
-    from distill.mcts import device
-
-    current, mask = bitboards_of(random_positions(20, most=35))
-    with jax.enable_x64(True):
-        np.testing.assert_array_equal(device.boards_of(current, mask), boards(current, mask))

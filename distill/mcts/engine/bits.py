@@ -34,21 +34,9 @@ popcount: Callable[[np.uint64], np.uint64] = intrinsic(_popcount)
 """Number of set bits of a uint64: one instruction, for which Numba has no function."""
 
 
-@inline
-def winning_cells(stones: np.uint64) -> np.uint64:
-    """Cells that complete a line of four for these stones; may include filled and spare cells.
-
-    For each direction, a cell completes four if three neighbours on one side are stones, or two on one side and one on
-    the other.
-    """
-    cells = (stones << U(1)) & (stones << U(2)) & (stones << U(3))  # vertical: only from below
-    for shift in (U(6), U(7), U(8)):  # falling, horizontal, rising
-        below, above = stones << shift, stones >> shift
-        two_below = below & (stones << (shift + shift))
-        two_above = above & (stones >> (shift + shift))
-        cells |= two_below & ((stones << (shift + shift + shift)) | above)
-        cells |= two_above & ((stones >> (shift + shift + shift)) | below)
-    return cells
+winning_cells = inline(rules.winning_cells)
+playable_cells = inline(rules.playable_cells)
+mix = inline(mixing.mix)
 
 
 @inline
@@ -60,13 +48,6 @@ def has_four(stones: np.uint64) -> bool:
         pairs = stones & (stones >> shift)
         fours |= pairs & (pairs >> (shift + shift))
     return fours != ZERO
-
-
-@inline
-def playable_cells(mask: np.uint64) -> np.uint64:
-    """The cells on which a stone can land, one in each column that is not full."""
-    # Adding 1 at a column's foot carries past its stones to the first empty cell.
-    return (mask + BOTTOM) & FULL & ~mask
 
 
 @inline
@@ -101,11 +82,3 @@ def losing_columns(current: np.uint64, mask: np.uint64) -> int:
         if stone != ZERO and threats & playable_cells(mask | stone) != ZERO:
             columns |= 1 << column
     return columns
-
-
-@inline
-def mix(word: np.uint64) -> np.uint64:
-    """The output of SplitMix64 in this state, without its step (`game/mixing.py` has both)."""
-    word = (word ^ (word >> U(30))) * U(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> U(27))) * U(0x94D049BB133111EB)
-    return word ^ (word >> U(31))

@@ -24,12 +24,8 @@ int64 = cast(Callable[[Any], int], np.int64)
 
 def jit(function: Function) -> Function:
     """Compile for this processor, without the interpreter lock and without reordering arithmetic."""
-    config: Any = numba.config
-    previous, config.CACHE_DIR = config.CACHE_DIR, FOLDER
-    try:
-        return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
-    finally:
-        config.CACHE_DIR = previous  # a user's own code keeps its folder
+    numba.config.CACHE_DIR = FOLDER
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def inline(function: Function) -> Function:

@@ -31,7 +31,7 @@ def start_search(trees: PuctTrees, lane: int) -> None:
     trees.root_expanded[lane] = True
     fraction = parameters.noise_fraction
     if fraction > 0.0 and not parameters.gumbel:
-        base, gamma = root_row(trees, lane), trees.draws.gamma[lane, trees.step[lane]]
+        base, gamma = root_row(trees, lane), trees.draws.noise[lane, trees.step[lane]]
         noise = dirichlet(gamma, trees.mask[lane])
         weights = exploration_weights(gamma, trees.mask[lane], fraction)
         for column in range(COLUMNS):
@@ -162,7 +162,7 @@ def score_root(trees: PuctTrees, lane: int, noise: float) -> int:
     (v + N / sum P · sum P Q) / (1 + N), sums over visited columns, v the network's value of the root.
     """
     rows, floats = trees.rows, trees.floats
-    base, gumbel = root_row(trees, lane), trees.draws.gumbel[lane, trees.step[lane]]
+    base, gumbel = root_row(trees, lane), trees.draws.noise[lane, trees.step[lane]]
     most, visits, weight, returns = int64(0), int64(0), 0.0, 0.0
     for column in range(COLUMNS):
         n = int64(rows[base + column])

@@ -49,8 +49,7 @@ class KeptEvaluations(NamedTuple):
 class PuctDraws(NamedTuple):
     """All random numbers of G games, S positions each. A = 7 columns."""
 
-    gamma: Float64s  # (G, S, A) standard gamma variates: over their sum, Dirichlet noise
-    gumbel: Float64s  # (G, S, A) standard Gumbel variates
+    noise: Float64s  # (G, S, A) of the root: gamma variates, over their sum Dirichlet noise; or Gumbel variates
     uniform: Float64s  # (G, S, 2) for the move, and for rounding a policy to visits
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from distill.game import rules
 from distill.mcts.engine.bits import BOTTOM, FULL, GOLDEN, ONE, ZERO, U, mix, popcount, winning_cells
 from distill.mcts.engine.jit import Int64s, UInt64s, inline, int64, jit
+from distill.mcts.engine.tree import zeros
 
 CENTRE_COLUMN = U(rules.column_bits(rules.CENTRE))
 CENTRE_CHANCE = U(round(0.2 * 2**32))  # of 2^32
@@ -44,10 +45,10 @@ class Rollouts(NamedTuple):
 def new_rollouts(capacity: int) -> Rollouts:
     """Scratch space for `capacity` rollouts in lock step."""
     padded = -(-capacity // VECTOR) * VECTOR
-    words = [np.zeros(padded, np.uint64) for _ in range(6)]
-    current, opponent, current_wins, opponent_wins, random, ended = words
-    result, origin, results = (np.zeros(padded, np.int64) for _ in range(3))
-    return Rollouts(current, opponent, current_wins, opponent_wins, random, ended, result, origin, results)
+    return Rollouts(
+        **zeros(padded, np.uint64, "current", "opponent", "current_wins", "opponent_wins", "random", "ended"),
+        **zeros(padded, np.int64, "result", "origin", "results"),
+    )
 
 
 @inline

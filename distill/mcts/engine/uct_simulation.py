@@ -25,19 +25,15 @@ A proven win that was visited n times scores PROVEN / n, so `settings.MOST_SOLVE
 """
 
 
-class UctParameters(NamedTuple):
-    """The settings that compiled code reads, `settings.UctSettings`."""
+class UctTrees(NamedTuple):
+    """Trees of L lanes, C rows each; D = 43 levels at most."""
 
+    # The settings that compiled code reads.
     simulations: int
     noise_fraction: float  # of the root's exploration
     heuristic: bool
     mcts_solver: bool
-
-
-class UctTrees(NamedTuple):
-    """Trees of L lanes, C rows each; D = 43 levels at most."""
-
-    parameters: UctParameters
+    # The trees and their searches.
     rows: Int32s  # (L * C * WIDTH,)
     used: Int64s  # (L,) rows in use
     current: UInt64s  # (L,) root position
@@ -62,12 +58,10 @@ def new_trees(lanes: int, settings: UctSettings) -> UctTrees:
     capacity = settings.simulations + 2
     visits = np.maximum(np.arange(capacity, dtype=np.float64), 1.0)
     return UctTrees(
-        parameters=UctParameters(
-            simulations=settings.simulations,
-            noise_fraction=settings.label_noise,
-            heuristic=settings.rollout == "heuristic",
-            mcts_solver=settings.mcts_solver,
-        ),
+        simulations=settings.simulations,
+        noise_fraction=settings.label_noise,
+        heuristic=settings.rollout == "heuristic",
+        mcts_solver=settings.mcts_solver,
         rows=new_rows(lanes * capacity),
         weights=np.ones((1 + lanes) * SLOTS, np.float32),
         order=np.zeros(lanes * SLOTS, np.float32),
@@ -79,18 +73,12 @@ def new_trees(lanes: int, settings: UctSettings) -> UctTrees:
     )
 
 
-@inline
-def root_row(trees: UctTrees, lane: int) -> int:
-    """Where the row of a lane's root begins."""
-    return lane * len(trees.bonus) * WIDTH
-
-
 @jit
 def set_root(trees: UctTrees, lane: int, current: np.uint64, mask: np.uint64, key: np.uint64) -> None:
     """Empty a lane's tree, for a search of this position; its `weights` and `order` are the caller's."""
     trees.current[lane], trees.mask[lane], trees.key[lane] = current, mask, key
     trees.used[lane] = 1
-    clear_row(trees.rows, root_row(trees, lane), mask)
+    clear_row(trees.rows, lane * len(trees.bonus) * WIDTH, mask)
 
 
 @inline
@@ -151,7 +139,7 @@ def evaluate(trees: UctTrees, count: int, simulation: int) -> None:
         rollouts.current[lane] = trees.leaf_current[lane]
         rollouts.opponent[lane] = trees.leaf_current[lane] ^ trees.leaf_mask[lane]
         rollouts.random[lane] = rollout_seed(trees.key[lane], simulation)
-    roll_out(rollouts, count, trees.parameters.heuristic)
+    roll_out(rollouts, count, trees.heuristic)
 
 
 @inline
@@ -172,14 +160,14 @@ def backup(trees: UctTrees, count: int) -> None:
         for level in range(last, -1, -1):
             value = -value
             rows[trees.path[level, lane] + TOTAL] += value
-        if trees.parameters.mcts_solver and won:
+        if trees.mcts_solver and won:
             propagate_proof(rows, trees.path, lane, last, True, 1)
 
 
 @jit
 def simulate(trees: UctTrees, count: int) -> None:
     """Run all simulations of a search in each of the first `count` trees, which are empty."""
-    for simulation in range(trees.parameters.simulations):
+    for simulation in range(trees.simulations):
         select(trees, count, simulation)
         evaluate(trees, count, simulation)
         backup(trees, count)
@@ -197,7 +185,7 @@ def search(trees: UctTrees, current: UInt64s, mask: UInt64s, key: UInt64s, order
     """
     for lane in range(len(mask)):
         set_root(trees, lane, current[lane], mask[lane], key[lane])
-        weights = exploration_weights(gamma[lane], mask[lane], trees.parameters.noise_fraction)
+        weights = exploration_weights(gamma[lane], mask[lane], trees.noise_fraction)
         for column in range(COLUMNS):
             trees.weights[(lane + 1) * SLOTS + column] = weights[column]
             trees.order[lane * SLOTS + column] = order[lane, column]
