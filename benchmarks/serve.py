@@ -71,7 +71,7 @@ async def request_move(connection: Connection, player: str, moves: str) -> float
     """Latency of one move in milliseconds, up to the end of the reply."""
     reader, writer = connection
     body = json.dumps({"player": player, "moves": moves}).encode()
-    head = "POST /api/v1/move HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+    head = "POST /api/v1/analysis HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
     began = time.perf_counter()
     writer.write(f"{head}{len(body)}\r\n\r\n".encode() + body)
     reply = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -126,7 +126,7 @@ FETCH = """async ([player, games]) => {
   for (const moves of games) {
     const began = performance.now();
     const headers = { "Content-Type": "application/json" };
-    await (await fetch("api/v1/move", { method: "POST", headers, body: JSON.stringify({ player, moves }) })).json();
+    await (await fetch("api/v1/analysis", { method: "POST", headers, body: JSON.stringify({ player, moves }) })).json();
     times.push(performance.now() - began);
   }
   return times;

@@ -5,7 +5,7 @@
 
 In: the exported networks in `models/` and those that ship, listed again whenever the page is loaded, and players of
 your own (`players/player.py`). Out: the page and the API on 127.0.0.1, which only this machine reaches, or with
-`--host` on another of its addresses; /docs describes the API.
+`--host` on another of its addresses; /docs.html describes the API.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def run(config: ServeConfig) -> str:
             compiling.prepare(search)  # now, so that no request waits for it
         host = f"[{config.host}]" if config.host.version == 6 else str(config.host)
         url = f"http://{host}:{listener.getsockname()[1]}/"
-        say(f"play at {url} · API at {url}docs · Ctrl-C stops")
+        say(f"play at {url} · API at {url}docs.html · Ctrl-C stops")
         if not config.host.is_loopback:
             say("Anyone who can reach this machine can play.")
         # Another site that points its own name at this machine (DNS rebinding) must not reach a server for it alone.

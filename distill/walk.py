@@ -114,7 +114,7 @@ def _best(config: WalkConfig, out: Path, choose: walk.Choose) -> tuple[dict[str,
     print(table(["stones", "positions"], [[f"{2 * i}", f"{count:,}"] for i, count in enumerate(replies.positions)]))
     for line in replies.given_away:
         print(f"the last move of {line} gives the win away")
-    away = f"the win is given away in {len(replies.given_away)}; {replies.share_won:.2%} of lines won"
+    away = f"the win is given away in {len(replies.given_away)}"
     return dataclasses.asdict(replies) | {"positions_in_all": total}, f"every best reply: {total:,} positions, {away}"
 
 

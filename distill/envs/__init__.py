@@ -19,13 +19,11 @@ def make(opponent: Any = "club", **options: Any) -> Any:
     return _connect4().gymnasium.make(_connect4().ID, opponent=opponent, **options)
 
 
-def aec(render_mode: str | None = None) -> Any:
-    """PettingZoo's connect_four-v3 for two agents, which also renders as text: `render_mode="ansi"`."""
-    return _connect4().aec(render_mode)
-
-
 def agent(player: Any, seed: int | None = None) -> Any:
-    """A player as a function from PettingZoo's observation to a column; without a seed, its draws are random."""
+    """A player in PettingZoo's connect_four-v3: a function from an observation to a column.
+
+    Without a seed, its draws are random.
+    """
     return _connect4().Agent(player, seed)
 
 

@@ -1,42 +1,23 @@
-"""PettingZoo's connect_four-v3 with text rendering, and a Gymnasium environment around it with a player as opponent.
+"""A Gymnasium environment around PettingZoo's connect_four-v3, with a player as opponent, and players as its agents.
 
 The rules and the pictures are PettingZoo's. `distill/envs/__init__.py` says what an observation is.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, SupportsInt
+from typing import Any, SupportsInt
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 from pettingzoo.classic.connect_four import connect_four
-from pettingzoo.utils import wrappers
 
-from distill.game import encoding, rules
+from distill.game import encoding
 from distill.players import names
 from distill.players.player import as_player, checked_choices
 
 ID = "distill/Connect4-v0"
 """The name in Gymnasium's registry: `gymnasium.make(f"distill.envs.connect4:{ID}", opponent="club")`."""
-
-
-class Game(connect_four.raw_env):
-    """PettingZoo's environment, which also renders as text."""
-
-    metadata: ClassVar = {**connect_four.raw_env.metadata, "render_modes": ["ansi", "rgb_array", "human"]}
-
-    def render(self) -> Any:
-        if self.render_mode != "ansi":
-            return super().render()
-        current, mask = encoding.bitboards(board(self.observe(self.agent_selection)))
-        return rules.draw(rules.Position(int(current), int(mask)))
-
-
-def aec(render_mode: str | None = None) -> Any:
-    """`Game` in the wrappers of PettingZoo's own `env`: an illegal move loses."""
-    game = wrappers.TerminateIllegalWrapper(Game(render_mode), illegal_reward=-1)
-    return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(game))
 
 
 def board(observation: Any) -> NDArray[np.int8]:
@@ -71,13 +52,13 @@ class AgainstPlayer(gymnasium.Env[NDArray[np.int8], np.int64]):
     Args:
       opponent: as `Agent` takes a player.
       first: whether the agent has the first stone; None draws it for every game.
-      render_mode: "ansi", text; "rgb_array", a picture.
+      render_mode: "rgb_array", a picture.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}  # noqa: RUF012  as Gymnasium
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012  as Gymnasium
 
     def __init__(self, opponent: Any = "club", first: bool | None = None, render_mode: str | None = None) -> None:
-        self.game, self.opponent = aec(render_mode), Agent(opponent)
+        self.game, self.opponent = connect_four.env(render_mode=render_mode), Agent(opponent)
         self.first, self.render_mode = first, render_mode
         self.observation_space = self.game.observation_space("player_0")["observation"]
         self.action_space = self.game.action_space("player_0")

@@ -173,12 +173,10 @@ class BestWalk:
     Attributes:
       positions: positions by stones: of the start, then two more each.
       given_away: moves that give the win away, each as a line that ends with it, in columns 1–7.
-      share_won: share of lines won where the opponent draws evenly among its best replies.
     """
 
     positions: list[int] = field(default_factory=list)
     given_away: list[str] = field(default_factory=list)
-    share_won: float = 0.0
 
 
 def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Iterator[BestWalk]:
@@ -188,12 +186,10 @@ def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Itera
     """
     walk = BestWalk()
     layer, lines = np.array([start.current + start.mask], np.uint64), [""]
-    share: NDArray[np.float64] = np.ones(1)
     while len(layer):
         walk.positions.append(len(layer))
         moves = choose(*from_keys(layer))
         current, mask, won = after_moves(*from_keys(layer), moves)
-        walk.share_won += float(share[won].sum())
         scores = np.full((len(layer), COLUMNS), -CELLS, np.int8)
         scores[~won] = score_boards(current[~won], mask[~won], workers)
         # The opponent's view: a score of 0 or more means that the win is gone.
@@ -201,10 +197,8 @@ def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Itera
         given_away = ~won & (best >= 0)
         walk.given_away += [f"{lines[i]}{moves[i] + 1}" for i in np.flatnonzero(given_away)]
         expanded = replies(layer, moves, (scores == best[:, None]) & ~given_away[:, None])
-        # Positions that several lines reach are walked once, with the sum of the lines' shares.
-        reply_share = share / np.maximum(np.bincount(expanded.parent, minlength=len(layer)), 1)
-        layer, first, merged = np.unique(expanded.key, return_index=True, return_inverse=True)
-        share = np.bincount(merged.reshape(-1), reply_share[expanded.parent], len(layer)).astype(np.float64)
+        # Positions that several lines reach are walked once.
+        layer, first = np.unique(expanded.key, return_index=True)
         steps = zip(expanded.parent[first].tolist(), expanded.reply[first].tolist(), strict=True)
         lines = [f"{lines[parent]}{moves[parent] + 1}{reply + 1}" for parent, reply in steps]
         yield walk

@@ -99,12 +99,12 @@ def load_keras(name: str | Path = "pillar") -> keras.Model:
     return saved.load_core(file)
 
 
-def load(path: Path, *, fast: bool = True, int8: bool = False) -> Predict:
-    """The network at a path; `finding.evaluated_in` says which file is evaluated, by `fast` and `int8`.
+def load(path: Path, *, fast: bool = True) -> Predict:
+    """The network at a path; `finding.evaluated_in` says which file is evaluated, by `fast`.
 
     Raises UserError for a path without a model, for a file that cannot be read, and for another program's model.
     """
-    file = finding.evaluated_in(path, fast=fast, int8=int8)
+    file = finding.evaluated_in(path, fast=fast)
     if file.suffix != ".onnx":
         start_backend()
     if file.suffix == ".keras":

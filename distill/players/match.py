@@ -1,7 +1,7 @@
 """Games between players: openings, the loop in which all games advance together, a round robin, and the gate.
 
 A player chooses its moves on all boards where it is to move as one batch. The record of the games is that of the series
-“Connect-Zero”: states from the side to move, the moves played in them, and the final result for the side to move.
+“Connect-Zero”: states from the side to move, the moves played in them, and the game's final result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from distill.common import Progress, say
 from distill.common.progress import Advance, silent
 from distill.common.tables import table
 from distill.game.encoding import bitboards_of, boards
-from distill.game.rules import CELLS, FULL_BOARD, Position, after_moves, from_moves, is_over, mirror
+from distill.game.rules import FULL_BOARD, Position, after_moves, from_moves, is_over, mirror
 from distill.game.tactics import wins
 from distill.players.intervals import Estimate, elo_with_intervals, share
 from distill.players.player import Player, checked_choices, seeds_for
@@ -43,7 +43,6 @@ class Games:
       lines: per game all its moves, the opening first.
       states: int8 (N, 6, 7), +1 the side to move, row 0 on top.
       moves: int64 (N,), the columns played there.
-      returns: float32 (N,), the game's final result for the side to move there.
       game: int64 (N,), the game each state is from.
     """
 
@@ -51,7 +50,6 @@ class Games:
     lines: tuple[tuple[int, ...], ...]
     states: NDArray[np.int8]
     moves: NDArray[np.int64]
-    returns: NDArray[np.float32]
     game: NDArray[np.int64]
 
 
@@ -122,15 +120,12 @@ def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int
         advance(int(over.sum()))
         live = live[~over]
 
-    game, state = np.concatenate(numbers), np.concatenate(states)
-    first_to_move = np.count_nonzero(state.reshape(-1, CELLS), axis=1) % 2 == 0
     return Games(
         results=results,
         lines=tuple(map(tuple, lines)),
-        states=state,
+        states=np.concatenate(states),
         moves=np.concatenate(moves),
-        returns=np.where(first_to_move, results[game], -results[game]).astype(np.float32),
-        game=game,
+        game=np.concatenate(numbers),
     )
 
 
@@ -154,12 +149,10 @@ def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDAr
     """
     count = len(pairings) // len({(pairing.first, pairing.second) for pairing in pairings})
     points = np.full((count, players, players), np.nan)
-    for index, (pairing, result) in enumerate(zip(pairings, games.results, strict=True)):
-        # Both games of an opening count for the same unit.
-        cell = points[index // 2 % count]
-        won = (float(result) + 1) / 2
-        for row, column, score in ((pairing.first, pairing.second, won), (pairing.second, pairing.first, 1 - won)):
-            cell[row, column] = score + np.nan_to_num(cell[row, column])
+    # Both games of an opening count for the same unit.
+    for pairing, results in zip(pairings[:: 2 * count], games.results.reshape(-1, count, 2), strict=True):
+        scored = 1 + (results[:, 0] - results[:, 1]) / 2  # by the player that begins the first game
+        points[:, pairing.first, pairing.second], points[:, pairing.second, pairing.first] = scored, 2 - scored
     return points
 
 
@@ -168,13 +161,9 @@ def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDAr
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """A player's games against all others; its score is wins and half the draws."""
+    """A player's result against all others; its score is wins and half the draws."""
 
     player: str
-    games: int
-    wins: int
-    draws: int
-    losses: int
     score: Estimate
     elo: Estimate
 
@@ -192,38 +181,20 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tup
     points = pair_points(games, pairings, len(players))
     ratings = elo_with_intervals(points, seed)
     seats = np.array([(pairing.first, pairing.second) for pairing in pairings])
-    standings = []
+    standings, rows = [], []
     order = sorted(range(len(players)), key=lambda index: -ratings[index].mean)
     for index in order:
         # Results are those of the player with the first stone.
         results = np.concatenate([games.results[seats[:, 0] == index], -games.results[seats[:, 1] == index]])
-        trials = 2 * (len(players) - 1)  # games of a player from one opening
-        standings.append(
-            Standing(
-                player=players[index].name,
-                games=len(results),
-                wins=int((results > 0).sum()),
-                draws=int((results == 0).sum()),
-                losses=int((results < 0).sum()),
-                score=share(np.nanmean(points[:, index], axis=1) / 2, trials),
-                elo=ratings[index],
-            )
-        )
+        counts = [len(results), *(int((results == result).sum()) for result in (1, 0, -1))]
+        score = share(np.nanmean(points[:, index], axis=1) / 2, trials=2 * (len(players) - 1))
+        name, elo = players[index].name, ratings[index]
+        standings.append(Standing(player=name, score=score, elo=elo))
+        rating = f"{elo.mean:+.0f} ({elo.low:+.0f} to {elo.high:+.0f})"
+        rows.append([name, *map(str, counts), percent(score), rating])
+    ranked = table(["player", "games", "won", "drawn", "lost", "score (95 %)", "Elo (95 %)"], rows)
     cross = _cross_table(standings, points[:, order][:, :, order])
-    return standings, games, f"{_standings_table(standings)}\n\n{cross}\n"
-
-
-def _standings_table(standings: Sequence[Standing]) -> str:
-    rows = [
-        [
-            one.player,
-            *map(str, (one.games, one.wins, one.draws, one.losses)),
-            percent(one.score),
-            f"{one.elo.mean:+.0f} ({one.elo.low:+.0f} to {one.elo.high:+.0f})",
-        ]
-        for one in standings
-    ]
-    return table(["player", "games", "won", "drawn", "lost", "score (95 %)", "Elo (95 %)"], rows)
+    return standings, games, f"{ranked}\n\n{cross}\n"
 
 
 def _cross_table(standings: Sequence[Standing], points: NDArray[np.float64]) -> str:

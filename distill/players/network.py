@@ -28,26 +28,29 @@ LANES = 512
 """Searches in lock step, at most."""
 
 
-def load(name: str, path: Path, mode: str, simulations: int, *, fast: bool) -> Player:
-    """The player that the network at a path is in a mode of `names`; `fast` as `names.make` takes it.
+def load(name: str, path: Path, mode: str, simulations: int, *, fast: bool, int8: bool = False) -> Player:
+    """The player that the network at a path is in a mode of `names`.
 
-    Raises UserError for a path without a model, and where a search lacks the value head that it needs.
+    `fast` and `int8` are as `finding.evaluated_in` takes them. Raises UserError for a path without a model, and where a
+    search lacks the value head that it needs.
     """
-    file = finding.evaluated_in(path, fast=fast)
+    file = finding.evaluated_in(path, fast=fast, int8=int8)
     if file.suffix != ".onnx":
         networks.start_backend(aloud=True)
-    if simulations and file.suffix == ".keras":
+    if not simulations:
+        return NetworkPlayer(name=name, predict=predict.load(file), mode=mode)
+    settings = PuctSettings().replace(simulations=simulations, root=mode)
+    return GuidedPlayer(name=name, predict=_evaluator(name, file), settings=settings)
+
+
+def _evaluator(name: str, file: Path) -> BitboardEvaluator:
+    """What a search evaluates with. Raises UserError where the network has no value head."""
+    if file.suffix == ".keras":
         from distill.networks import saved
         from distill.networks.evaluator import NetworkEvaluator  # the fast kernels
 
-        return _guided(name, NetworkEvaluator(saved.load_core(file)), mode, simulations)
-    return with_predict(name, predict.load(file), mode, simulations)
-
-
-def with_predict(name: str, network: Predict, mode: str, simulations: int) -> Player:
-    """The player that evaluates with this function. Raises UserError where a search lacks the value head."""
-    if not simulations:
-        return NetworkPlayer(name=name, predict=network, mode=mode)
+        return NetworkEvaluator(saved.load_core(file))
+    network = predict.load(file)
     # Evaluate one board, because a function does not say whether it gives a value.
     if "value" not in network(np.zeros((1, ROWS, COLUMNS), np.int8)):
         raise UserError(f"{name}: this network has no value head, which a search needs")
@@ -56,13 +59,7 @@ def with_predict(name: str, network: Predict, mode: str, simulations: int) -> Pl
         outputs = network(boards(current, mask))
         return outputs["logits"], outputs["value"]
 
-    return _guided(name, evaluate, mode, simulations)
-
-
-def _guided(name: str, evaluate: BitboardEvaluator, root: str, simulations: int) -> GuidedPlayer:
-    return GuidedPlayer(
-        name=name, predict=evaluate, settings=PuctSettings().replace(simulations=simulations, root=root)
-    )
+    return evaluate
 
 
 @dataclass(frozen=True, kw_only=True)

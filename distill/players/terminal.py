@@ -86,16 +86,10 @@ def _obey(word: str, columns: list[int], human: int, is_over: bool) -> str:
             return "You have no move to take back."
         del columns[turns[-1] :]
         return board_text(columns)
-    if word in ("?", "help", ""):
-        return HELP
     return "The game is over." if is_over else f"{word[:20]!r} is none of: {HELP}"
 
 
 def board_text(columns: Sequence[int]) -> str:
-    """The board after these moves (0-6), six lines and the column numbers; the last stone is marked <X>."""
-    rows = [[f" {letter} " for letter in line.split()] for line in rules.draw(rules.from_moves(columns)).splitlines()]
-    for last in columns[-1:]:
-        row = rules.ROWS - columns.count(last)
-        rows[row][last] = f"<{rows[row][last].strip()}>"
-    numbers = "".join(f" {column + 1} " for column in range(rules.COLUMNS))
-    return "\n".join(["", *map("".join, rows), numbers, ""])
+    """The board after these moves (0-6), six lines and the column numbers."""
+    numbers = " ".join(str(column + 1) for column in range(rules.COLUMNS))
+    return f"\n{rules.draw(rules.from_moves(columns))}\n{numbers}\n"

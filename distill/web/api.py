@@ -2,7 +2,7 @@
 
 `application(opponents)` is an ASGI app. Its errors are JSON `{"error": one line}`: 404 an unknown player, 422 a bad
 request, 500 a player that cannot be loaded or whose outputs cannot be used, 503 too many waiting requests (with
-Retry-After). /docs describes the API without a CDN.
+Retry-After). /docs.html describes the API without a CDN.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -25,7 +25,7 @@ from starlette.requests import Request as HTTPRequest
 
 import distill
 from distill.web.headers import WithHeaders
-from distill.web.messages import Analysis, Catalogue, GameAnalysis, GameRequest, Move, Problem, Request, move_reply
+from distill.web.messages import Analysis, GameAnalysis, GameRequest, Problem, Request
 from distill.web.opponents import Opponents
 from distill.web.rooms import Rooms, routes
 
@@ -83,21 +83,11 @@ def _routes(opponents: Opponents) -> APIRouter:
         """Whether the server answers."""
         return {"status": "ok", "version": distill.__version__}
 
-    @routes.get("/players")
-    async def list_players() -> Catalogue:
-        """The players and the limits."""
-        return opponents.catalogue()
-
-    @routes.post("/move", responses=REFUSALS)
-    async def move(request: Request) -> Move:
-        """A player's move in a position, and the position after it."""
-        position = request.position()
-        (chosen,) = await opponents.analyse(request.player, [position], request.seed)
-        return move_reply(request, position, chosen.move)
+    routes.get("/players")(opponents.catalogue)
 
     @routes.post("/analysis", responses=REFUSALS)
     async def analysis(request: Request) -> Analysis:
-        """A player's evaluation of each column: a network's policy, a search's visits, the solver's scores."""
+        """A player's move, and its evaluation of each column: a policy, visits, or the solver's scores."""
         (result,) = await opponents.analyse(request.player, [request.position()], request.seed)
         return result
 
@@ -125,11 +115,7 @@ def _add_errors(app: FastAPI) -> None:
 
 
 def _add_page(app: FastAPI) -> None:
-    """The static page, and the description of the API."""
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> FileResponse:
-        return FileResponse(PAGE / "docs.html")
+    """The static page, with the description of the API."""
 
     @app.get("/", include_in_schema=False)
     async def index(request: HTTPRequest) -> HTMLResponse:

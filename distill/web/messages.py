@@ -6,10 +6,11 @@ them: six rows, row 0 on top, +1 side to move, −1 opponent, 0 empty. Values an
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from distill.game import encoding, rules
@@ -27,13 +28,11 @@ Seed = Annotated[int | None, Field(ge=0, lt=2**63, description="of random choice
 
 
 class Reply(BaseModel, use_attribute_docstrings=True):
-    """What the API gives; the docstrings of its fields describe them at /docs."""
+    """What the API gives; the docstrings of its fields describe them at /docs.html."""
 
 
-class Request(BaseModel):
+class Request(BaseModel, extra="forbid", json_schema_extra={"examples": [{"player": "uct:1000", "moves": "4453"}]}):
     """A position, as moves from the empty board or as a board, and a player."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"player": "uct:1000", "moves": "4453"}]})
 
     player: PlayerName
     moves: Moves | None = Field(None, description=MOVES)
@@ -51,12 +50,8 @@ class Request(BaseModel):
         return position
 
 
-class GameRequest(BaseModel):
+class GameRequest(BaseModel, extra="forbid", json_schema_extra={"examples": [{"player": "pillar", "moves": "4453"}]}):
     """A game from the empty board, finished or not, and a player."""
-
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"player": "reference/pillar", "moves": "4453"}]}
-    )
 
     player: PlayerName
     moves: Moves
@@ -64,27 +59,10 @@ class GameRequest(BaseModel):
 
     def positions(self) -> list[Position]:
         """Each position of the game that is not over. Raises HTTPException (422) for impossible moves."""
-        position = position_after(self.moves)
-        positions = [rules.EMPTY]
-        for column in self.moves:
-            positions.append(rules.next_position(positions[-1], int(column) - 1))
-        return positions[:-1] if rules.is_over(position) else positions
-
-
-class Move(Reply):
-    """A player's move and the position after it."""
-
-    player: str
-    move: Column
-    """the column played, 0-6"""
-    row: int = Field(ge=0, lt=rules.ROWS)
-    """the row of the stone, 0 on top"""
-    board: Board
-    """the next position, from the side to move there"""
-    outcome: Literal["open", "won", "drawn"]
-    """won: by this move"""
-    moves: str | None
-    """the move string with this move; null where a board was given"""
+        is_over = rules.is_over(position_after(self.moves))
+        columns = (int(column) - 1 for column in self.moves)
+        positions = [*accumulate(columns, rules.next_position, initial=rules.EMPTY)]
+        return positions[:-1] if is_over else positions
 
 
 class Analysis(Reply):
@@ -92,7 +70,7 @@ class Analysis(Reply):
 
     player: str
     move: Column
-    """the column it would play, 0-6"""
+    """the column it plays, 0-6"""
     policy: Annotated[list[float], PerColumn] | None = None
     """share of each column: a network's policy, a search's visits, a level's probabilities"""
     value: float | None = Field(None, ge=-1, le=1)
@@ -136,20 +114,6 @@ class Problem(BaseModel):
     """Why a request was refused, in one line."""
 
     error: str
-
-
-def move_reply(request: Request, position: Position, column: int) -> Move:
-    """The reply to a request for a move, once the column is chosen."""
-    after = rules.next_position(position, column)
-    stone = (after.mask ^ position.mask).bit_length() - 1 - column * rules.BITS_PER_COLUMN
-    return Move(
-        player=request.player,
-        move=column,
-        row=rules.ROWS - 1 - stone,
-        board=encoding.boards([after.current], [after.mask])[0].tolist(),
-        outcome="won" if rules.is_won(after) else "drawn" if rules.is_over(after) else "open",
-        moves=None if request.moves is None else f"{request.moves}{column + 1}",
-    )
 
 
 def position_after(moves: str) -> Position:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -22,7 +21,7 @@ from distill.common.executors import Processes
 from distill.game.encoding import FULL_COLUMN, bitboards_of
 from distill.game.mixing import splitmix64
 from distill.game.rules import CELLS, Position
-from distill.networks import finding, predict
+from distill.networks import finding
 from distill.players import levels, names, network
 from distill.players.player import Player, checked_choices
 from distill.players.solver import is_installed, score_boards
@@ -46,8 +45,6 @@ SOLVER_QUEUE, SEARCH_QUEUE, NETWORK_QUEUE = 8, 32, 256
 """Calls that may wait or run: seconds of the solver's or of searches' work, tenths of a second of a network's."""
 GUIDED_BATCH = 8
 """Positions in a batch of searches with a network: a game takes 0.6 of the time, and others wait twice as long."""
-Seeded: TypeAlias = tuple[Position, int]
-"""A position, and the seed of the player's random choices."""
 LOADED = 16
 """Players with a network kept in memory; the least recently used is dropped first."""
 
@@ -80,7 +77,7 @@ class Opponents:
         return finding.networks(self.folders, (finding.EXPORTED,))
 
     def catalogue(self) -> Catalogue:
-        """All players there are now."""
+        """The players and the limits."""
         models = self.models()
         others = [card for card in CARDS if card.kind != "level" and (self.has_solver or card.kind != "solver")]
         cards, guided = self._levels() if levels.NETWORK in models else [], []
@@ -108,12 +105,11 @@ class Opponents:
     async def analyse(self, name: str, positions: Sequence[Position], seed: int | None = None) -> list[Analysis]:
         """A player's analyses of positions that are not over. Raises HTTPException: no such player, or busy."""
         seed = random.getrandbits(63) if seed is None else seed
-        seeded = [(position, seed) for position in positions]
         queue, make = self._resolve(name)
-        compute = partial(_choose, make)
+        starts = range(0, len(positions), queue.batch)
+        parts = (positions[start : start + queue.batch] for start in starts)
         try:
-            starts = range(0, len(seeded), queue.batch)
-            batches = await queue.run(partial(compute, seeded[start : start + queue.batch]) for start in starts)
+            batches = await queue.run(partial(_choose, make, part, seed) for part in parts)
             return [analysis for batch in batches for analysis in batch]
         except UserError as error:
             raise HTTPException(500, str(error)) from None
@@ -165,18 +161,17 @@ class Opponents:
 def _load(name: str, folder: Path, _changed: int) -> Player:
     """The network in a folder, in the mode of the name; loaded again when its file has changed."""
     parts = names.parse(name)
-    return network.with_predict(name, predict.load(folder, int8=True), parts.mode, parts.simulations)
+    return network.load(name, folder, parts.mode, parts.simulations, fast=True, int8=True)
 
 
 def _level(name: str, level: levels.Level, base: Callable[[], Player]) -> Player:
     return levels.LevelPlayer(name=name, base=base(), level=level)
 
 
-def _choose(make: Callable[[], Player], seeded: Sequence[Seeded]) -> list[Analysis]:
+def _choose(make: Callable[[], Player], positions: Sequence[Position], seed: int) -> list[Analysis]:
     """The analyses by a player; the solver's process runs this, too."""
-    player, count = make(), len(seeded)
-    bits = bitboards_of(position for position, _ in seeded)
-    choices = checked_choices(player, *bits, splitmix64([seed for _, seed in seeded]))
+    player, count, bits = make(), len(positions), bitboards_of(positions)
+    choices = checked_choices(player, *bits, splitmix64([seed] * count))
     policies = [None] * count if choices.policy is None else choices.policy.tolist()
     # Rounding may leave a value of 1.0000001.
     values = [None] * count if choices.value is None else np.clip(choices.value, -1, 1).tolist()

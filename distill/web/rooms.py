@@ -7,16 +7,15 @@ it is. A room is dropped a day after its last use; where there are too many, the
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
-from fastapi import APIRouter
-from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict
+from fastapi import APIRouter, Depends
+from fastapi.sse import EventSourceResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from distill.game import rules
@@ -24,18 +23,12 @@ from distill.web.messages import Moves, position_after
 
 MOST = 1000
 """Largest number of rooms."""
-CLIENTS = 8
-"""Largest number of open streams of a room."""
 LIFETIME = 24 * 3600
 """Seconds without use after which a room is dropped."""
-BEAT = 15
-"""Seconds after which a stream repeats its last message, so that proxies keep the connection open."""
 
 
-class NextMoves(BaseModel):
+class NextMoves(BaseModel, extra="forbid", json_schema_extra={"examples": [{"moves": "4453"}]}):
     """The moves of a room's game with one more; none begin the next game once this one is over."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"moves": "4453"}]})
 
     moves: Moves
 
@@ -55,31 +48,23 @@ class Room:
 
 
 class Rooms:
-    """All rooms, the least recently used one first."""
+    """All rooms, the least recently used one first; `open`, `play` and `follow` answer requests."""
 
     def __init__(self) -> None:
         self._rooms: dict[str, Room] = {}
 
-    def open(self) -> str:
-        """The name of a new room."""
+    async def open(self) -> dict[str, str]:
+        """Open a room for a game of two people; the reply has its name, which is part of the link."""
         for name, room in [*self._rooms.items()]:
             if len(self._rooms) >= MOST or time.monotonic() - room.used > LIFETIME:
-                del self._rooms[name]
+                self._rooms.pop(name).tell()
         name = secrets.token_urlsafe(9)
         self._rooms[name] = Room()
-        return name
+        return {"room": name}
 
-    def use(self, name: str) -> Room:
-        """The room of this name. Raises HTTPException (404)."""
-        if name not in self._rooms:
-            raise HTTPException(404, "this game has expired, or its link is incomplete")
-        room = self._rooms[name] = self._rooms.pop(name)
-        room.used = time.monotonic()
-        return room
-
-    def play(self, name: str, moves: str) -> None:
-        """One more move, or the next game. Raises HTTPException (404, 409, 422)."""
-        room = self.use(name)
+    async def play(self, name: str, body: NextMoves) -> None:
+        """Play one more move, or begin the next game."""
+        room, moves = await self.use(name), body.moves
         position_after(moves)
         is_next_game = not moves and rules.is_over(rules.from_moves(room.moves))
         if not is_next_game and (not moves or moves[:-1] != room.moves):
@@ -87,43 +72,34 @@ class Rooms:
         room.moves, room.games = moves, room.games + is_next_game
         room.tell()
 
-    async def follow(self, name: str, room: Room) -> AsyncIterator[str]:
-        """Server-sent events: the game now and after every change."""
+    async def follow(self, name: str) -> AsyncIterator[dict[str, Any]]:
+        """Server-sent events, {"moves", "games", "clients"}: the room's game now and after every change."""
+        room = await self.use(name)
         room.clients += 1
         room.tell()
         try:
             while self._rooms.get(name) is room:
-                changed = self.use(name).changed
-                message = {"moves": room.moves, "games": room.games, "clients": room.clients}
-                yield f"data: {json.dumps(message)}\n\n"
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), BEAT)
+                changed = room.changed
+                yield {"moves": room.moves, "games": room.games, "clients": room.clients}
+                await changed.wait()
         finally:
             room.clients -= 1
             room.tell()
+
+    async def use(self, name: str) -> Room:
+        """The room of this name. Raises HTTPException (404)."""
+        if name not in self._rooms:
+            raise HTTPException(404, "this game has expired, or its link is incomplete")
+        room = self._rooms[name] = self._rooms.pop(name)
+        room.used = time.monotonic()
+        return room
 
 
 def routes(rooms: Rooms) -> APIRouter:
     """The part of the API that rooms answer."""
     router = APIRouter(prefix="/api/v1/rooms")
-
-    @router.post("")
-    async def open_room() -> dict[str, str]:
-        """Open a room for a game of two people; the reply has its name, which is part of the link."""
-        return {"room": rooms.open()}
-
-    @router.post("/{name}", status_code=204)
-    async def play(name: str, body: NextMoves) -> None:
-        """Play one more move, or begin the next game."""
-        rooms.play(name, body.moves)
-
-    @router.get("/{name}", response_class=StreamingResponse)
-    async def follow(name: str) -> StreamingResponse:
-        """Server-sent events, {"moves", "games", "clients"}: the room's game now and after every change."""
-        room = rooms.use(name)
-        if room.clients >= CLIENTS:
-            raise HTTPException(503, "too many people have this game open")
-        unbuffered = {"X-Accel-Buffering": "no"}  # nginx must not wait for the end of this reply
-        return StreamingResponse(rooms.follow(name, room), media_type="text/event-stream", headers=unbuffered)
-
+    router.post("")(rooms.open)
+    router.post("/{name}", status_code=204)(rooms.play)
+    # A stream has begun once `follow` runs, so a room that does not exist is refused before.
+    router.get("/{name}", response_class=EventSourceResponse, dependencies=[Depends(rooms.use)])(rooms.follow)
     return router

@@ -66,10 +66,11 @@ class GamesStream(Stream):
         config, learning, (first, last) = self.config, self.config.learning, self.config.learning.entropy
         pairings = both_sides(config.games, config.opponents.number)
         games = play_games(self.players, pairings, match_seed(config, TRAINING_GAMES, self.step))
-        self.points = (results_of(games, pairings, LEARNER) + 1) / 2
+        results = results_of(games, pairings, LEARNER)
+        self.points = (results + 1) / 2
         self.scores.append({"score": float(np.mean(self.points)), "plies": len(games.moves) / config.games})
         moved, plies_left = learner_moves(games, pairings)
-        returns = games.returns[moved] * learning.discount ** plies_left[moved]
+        returns = results[games.game[moved]] * learning.discount ** plies_left[moved]
         constants = {
             "baseline": float(np.mean(returns)) if learning.baseline == "mean" else 0.0,
             "entropy_weight": first + (last - first) * (self.step / config.steps),

@@ -1,7 +1,7 @@
 """Matches and the arena command. Properties:
 
 - Openings are distinct up to mirror, leave the game open, and are played from both sides.
-- The record has states from the side to move, moves, and returns with the documented signs.
+- The record has states from the side to move, moves, and results with the documented signs.
 - A game depends on its seed and its place alone; a player that chooses a full column is named.
 - Elo and intervals are those of the textbooks, and the command owns up to games that are the same.
 """
@@ -53,13 +53,12 @@ def test_the_record_follows_the_protocol():
     assert games.results.tolist() == [1]
     assert games.lines == ((0, 1, 0, 1, 0, 1, 0),)
     assert games.moves.tolist() == [0, 1, 0, 1, 0, 1, 0]
-    assert games.returns.tolist() == [1, -1, 1, -1, 1, -1, 1]
     assert (games.states.shape, games.states.dtype) == ((7, 6, 7), np.int8)
     assert (games.states[0] == 0).all()
     assert games.states[1, 5, 0] == -1, "after each move the board is seen from the other side"
     assert games.states[2, 5, :2].tolist() == [1, -1]
     drawn = play_games([Fixed(DRAWN)] * 2, [Pairing(first=0, second=1)], seed=0)
-    assert (len(drawn.moves), drawn.results.tolist(), set(drawn.returns.tolist())) == (42, [0], {0})
+    assert (len(drawn.moves), drawn.results.tolist()) == (42, [0])
 
 
 def test_each_opening_is_played_from_both_sides():
@@ -68,12 +67,10 @@ def test_each_opening_is_played_from_both_sides():
     games = play_games([make("punisher"), make("random")], pairings, seed=1)
     assert [game[:4] for game in games.lines] == [opening for opening in starts for _ in range(2)]
     assert [(pairing.first, pairing.second) for pairing in pairings] == [(0, 1), (1, 0)] * 5
-    last = {game: index for index, game in enumerate(games.game.tolist())}
     for game, line in enumerate(games.lines):
         final = from_moves(line)
         first_won = has_four(final.opponent) * (1 if final.ply % 2 else -1)
         assert games.results[game] == first_won
-        assert games.returns[last[game]] == has_four(final.opponent)
     current, mask = bitboards(games.states)
     assert (np.bitwise_count(mask) >= 4).all()
     assert (np.bitwise_count(current) == np.bitwise_count(mask) // 2).all()

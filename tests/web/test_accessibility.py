@@ -45,7 +45,7 @@ def test_axe_does_not_complain_and_every_control_has_a_name_of_its_own(browser, 
         before = page.evaluate(paper)
         page.get_by_role("button", name="Switch between light and dark").click()
         assert (page.evaluate(paper) != before) == (look != "forced colours")
-        pages.visit(page, f"{server}docs")
+        pages.visit(page, f"{server}docs.html")
         assert pages.complaints(page) == [], "docs"
 
 

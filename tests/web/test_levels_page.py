@@ -68,7 +68,7 @@ def test_the_api_answers_with_a_levels_probabilities_and_a_seed_repeats_its_move
         expected = player.choose(current, mask, np.zeros(1, np.uint64)).policy
         np.testing.assert_allclose(reply["policy"], expected[0], atol=1e-6)
         assert (reply["value"], reply["scores"]) == (None, None)
-        again = client.post("/api/v1/move", json={"player": name, "moves": moves, "seed": 9}).json()
+        again = client.post("/api/v1/analysis", json={"player": name, "moves": moves, "seed": 9}).json()
         assert again["move"] == reply["move"]
     cards = client.get("/api/v1/players").json()["players"]
     assert [card["name"] for card in cards[: len(LEVELS)]] == list(LEVELS)

@@ -120,17 +120,17 @@ def test_take_back_returns_to_the_persons_turn(page):
 def test_a_busy_server_is_asked_again_and_a_player_who_fails_is_told_of_and_can_be_asked_again(browser, server):
     with pages.open_page(browser, server, ignore=("503", "422")) as page:
         busy = {"status": 503, "json": {"error": "too many"}, "headers": {"Retry-After": "4"}}
-        page.route("**/api/v1/move", lambda route: route.fulfill(**busy), times=1)
+        page.route("**/api/v1/analysis", lambda route: route.fulfill(**busy), times=1)
         pages.start(page, "", second="small")
         page.keyboard.press("4")
         pages.status_says(page, "The server is busy; retrying…")
         pages.wait_for(page, "location.hash.length === 3")
         pages.status_says(page, "Your turn")
-        page.route("**/api/v1/move", lambda route: route.fulfill(status=422, json={"error": "no, thank you"}))
+        page.route("**/api/v1/analysis", lambda route: route.fulfill(status=422, json={"error": "no, thank you"}))
         pages.start(page, "", second="small")
         page.keyboard.press("4")
         pages.status_says(page, "no, thank you")
-        page.unroute("**/api/v1/move")
+        page.unroute("**/api/v1/analysis")
         page.get_by_role("button", name="Resume").click()
         pages.wait_for(page, "location.hash.length === 3")
 
@@ -168,7 +168,7 @@ def test_a_browser_without_sound_history_animations_or_storage_plays_on(browser,
 )
 def test_a_reply_that_is_not_the_servers_or_asks_to_wait_an_hour_is_told_in_one_line(browser, server, reply, line):
     with pages.open_page(browser, server, ignore=("502", "503")) as page:
-        page.route("**/api/v1/move", lambda route: route.fulfill(**reply))
+        page.route("**/api/v1/analysis", lambda route: route.fulfill(**reply))
         pages.start(page, "", second="small")
         page.keyboard.press("4")
         pages.status_says(page, line)
@@ -195,14 +195,14 @@ def test_networks_are_offered_with_their_sizes_and_play_with_a_search(page):
 def test_the_description_of_the_api_lists_and_tries_it_and_nothing_is_asked_of_any_other_host(page, server):
     hosts = set()
     page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
-    for path in ("", "docs"):
+    for path in ("", "docs.html"):
         pages.visit(page, f"{server}{path}")
     text = page.inner_text("body")
-    for word in ("/api/v1/players", "/api/v1/move", "/api/v1/analysis", "the server is busy", "Analysis"):
+    for word in ("/api/v1/players", "/api/v1/analysis", "the server is busy", "Analysis"):
         assert word in text
-    page.locator("section", has_text="/api/v1/move").get_by_role("button").click()
+    page.locator("section", has_text="/api/v1/analysis").get_by_role("button").click()
     page.wait_for_selector("pre:not([hidden])")
     status, _, answer = page.inner_text("pre:not([hidden])").partition(" ")
     assert status == "200"
-    assert json.loads(answer)["outcome"] == "open"
+    assert json.loads(answer)["move"] in range(7)
     assert hosts == {server.split("/")[2]}

@@ -3,19 +3,18 @@ and the number of rooms is bounded.
 """
 
 import asyncio
-import json
 import time
 
 import pytest
 from starlette.exceptions import HTTPException
 
 from distill.web import rooms
-from distill.web.rooms import Rooms
+from distill.web.rooms import NextMoves, Rooms
 
 
-def refused(status: int, call, *values) -> None:
+async def refused(status: int, request) -> None:
     with pytest.raises(HTTPException) as error:
-        call(*values)
+        await request
     assert error.value.status_code == status
 
 
@@ -34,38 +33,41 @@ def test_a_room_takes_the_next_move_only(client):
 def test_a_stream_has_every_change_and_ends_with_its_room(monkeypatch):
     async def run() -> None:
         opened = Rooms()
-        name = opened.open()
-        stream = opened.follow(name, opened.use(name))
+        name = (await opened.open())["room"]
+        stream = opened.follow(name)
 
         async def told() -> list:
-            return list(json.loads((await anext(stream)).removeprefix("data: ")).values())
+            return list((await anext(stream)).values())
 
         assert await told() == ["", 0, 1]
         for moves in ("4", "41", "414", "4141", "41414", "414141", "4141414"):
-            opened.play(name, moves)
+            await opened.play(name, NextMoves(moves=moves))
             assert await told() == [moves, 0, 1]
-        refused(422, opened.play, name, "41414141")
-        opened.play(name, "")
+        await refused(422, opened.play(name, NextMoves(moves="41414141")))
+        await opened.play(name, NextMoves(moves=""))
         assert await told() == ["", 1, 1]
-        monkeypatch.setattr(rooms, "BEAT", 0.01)
-        assert await told() == ["", 1, 1], "a message without a change, for proxies"
-        opened._rooms.clear()
-        with pytest.raises(StopAsyncIteration):
-            await anext(stream)
+        monkeypatch.setattr(rooms, "MOST", 1)
+        waiting = asyncio.create_task(anext(stream, "ended"))
+        await asyncio.sleep(0)
+        await opened.open()
+        assert await waiting == "ended"
 
     asyncio.run(run())
 
 
 def test_rooms_are_bounded_and_expire(monkeypatch):
-    monkeypatch.setattr(rooms, "MOST", 3)
-    opened = Rooms()
-    first, second, third = (opened.open() for _ in range(3))
-    opened.play(first, "4")
-    fourth = opened.open()
-    refused(404, opened.use, second)
-    assert [opened.use(name).moves for name in (first, third, fourth)] == ["4", "", ""]
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + rooms.LIFETIME + 1)
-    opened.use(third)
-    last = opened.open()
-    assert [*opened._rooms] == [third, last]
+    async def run() -> None:
+        monkeypatch.setattr(rooms, "MOST", 3)
+        opened = Rooms()
+        first, second, third = [(await opened.open())["room"] for _ in range(3)]
+        await opened.play(first, NextMoves(moves="4"))
+        fourth = (await opened.open())["room"]
+        await refused(404, opened.use(second))
+        assert [(await opened.use(name)).moves for name in (first, third, fourth)] == ["4", "", ""]
+        now = time.monotonic()
+        monkeypatch.setattr(rooms.time, "monotonic", lambda: now + rooms.LIFETIME + 1)
+        await opened.use(third)
+        last = (await opened.open())["room"]
+        assert [*opened._rooms] == [third, last]
+
+    asyncio.run(run())

@@ -1,4 +1,4 @@
-/** Draws /docs from the server's own openapi.json: operations with a form to try them, and the schemas. */
+/** Draws docs.html from the server's own openapi.json: operations with a form to try them, and the schemas. */
 
 import { fetched } from "./files.js";
 

@@ -13,7 +13,7 @@ const LONGEST_WAIT = 30; // s between two tries
 
 export const players = () => ask("api/v1/players", "players");
 
-export const choose = async (player, moves, signal) => (await post("api/v1/move", "move", player, moves, signal)).move;
+export const choose = async (player, moves, signal) => (await opinion(player, moves, signal)).move;
 
 export const opinion = (player, moves, signal) => post("api/v1/analysis", "move", player, moves, signal);
 
