@@ -55,7 +55,7 @@ def run(config: SelfPlayConfig) -> str:
         # Workers have the other cores. With a thread for each of those left, weights would depend on their number.
         os.environ[executors.THREADS] = "1"
     with run_files.opened(out, config) as folder:
-        repeated = iterations.recorded(replay, folder.identity) if replay else []
+        repeated = iterations.recorded(replay, folder.ours.identity) if replay else []
         # With a clock this process trains while others play.
         processes = config.machine.workers or (max(1, cores() - 1) if config.is_timed else 0)
         if config.machine.device_lanes:

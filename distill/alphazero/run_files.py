@@ -91,7 +91,8 @@ def publish(folder: run_folder.Run, finished: Sequence[Metrics], iterations: int
     new.unlink(missing_ok=True)
     history.write(out, finished, PANELS, "iteration")
     result = {"iterations": len(finished), **finished[-1]}
-    schedule, on_device = folder.settings["schedule"], folder.settings["machine"]["device_lanes"]
+    settings = folder.ours.settings
+    schedule, on_device = settings["schedule"], settings["machine"]["device_lanes"]
     if len(finished) == iterations and (schedule["minutes"] or schedule["replay"]) and not on_device:
         result["replay"] = [{name: metrics[name] for name in ("games", "steps")} for metrics in finished]
     folder.finish(result)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,27 +95,30 @@ def result_of(place: str | Path | Storage) -> dict[str, Any]:
 
 @dataclass(kw_only=True)
 class Run:
-    """A folder that this process may write. `record` is the record in it, None in a new folder."""
+    """A folder that this process may write.
+
+    Attributes:
+      ours: the record that `begin` writes.
+      restart: whether `begin` deletes what the folder holds.
+      record: the record in the folder, None in a new one.
+    """
 
     storage: Storage
-    kind: str
-    identity: dict[str, Any]
-    settings: Mapping[str, Any]
-    files: Sequence[str]
+    ours: Record
     restart: bool
     record: Record | None = None
 
     def check(self) -> None:
         """Read the record. Raises UserError unless this run may be written where it is."""
-        self.record = record = read(self.storage)
-        if record and record.kind != self.kind:
-            raise UserError(f"{self.storage}: holds {record.kind}, not {self.kind}; name another --out")
-        recorded = record.files if record else []
-        if strangers := [name for name in self.storage.names() if name in self.files and name not in recorded]:
+        self.record, ours = read(self.storage), self.ours
+        if self.record and self.record.kind != ours.kind:
+            raise UserError(f"{self.storage}: holds {self.record.kind}, not {ours.kind}; name another --out")
+        recorded = self.record.files if self.record else []
+        if strangers := [name for name in self.storage.names() if name in ours.files and name not in recorded]:
             what = f"holds files that no run recorded ({listed(strangers)})"
             raise UserError(f"{self.storage}: {what}; name another folder, or delete them")
-        if not self.starts and record and (different := differences(record.identity, self.identity)):
-            what = f"holds {self.kind} with other settings ({listed(different)})"
+        if not self.starts and self.record and (different := differences(self.record.identity, ours.identity)):
+            what = f"holds {ours.kind} with other settings ({listed(different)})"
             raise UserError(f"{self.storage}: {what}; name another --out, or --restart to delete it")
 
     @property
@@ -128,22 +131,17 @@ class Run:
         """The result of the finished run; None for a run to start, to start again or to resume."""
         return None if self.starts or self.record is None else self.record.result
 
-    def begin(self) -> None:
-        """Delete the old run's files after --restart, and record the run as unfinished."""
+    def begin(self, files: Collection[str] = ()) -> None:
+        """Delete the old run's files after --restart, and record the run as unfinished, with these further files."""
+        kept = self.record.files if self.record else []
         if self.record and self.starts:
             self._write(self.record.model_copy(update={"identity": {}, "result": None}))
-            for name in self.record.files:
+            for name in kept:
                 self.storage.delete(name)
-            self.record = None
+            kept = []
         self.restart = False
-        before = self.record.files if self.record else []
-        versions = provenance.versions(*LIBRARIES)
-        self._write(
-            Record(
-                kind=self.kind, identity=self.identity, settings=dict(self.settings), versions=versions,
-                files=sorted({*before, *self.files}), commit=provenance.commit(),
-            )
-        )  # fmt: skip
+        self.ours = self.ours.model_copy(update={"files": sorted({*kept, *self.ours.files, *files})})
+        self._write(self.ours)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Record the result, which completes the run."""
@@ -177,8 +175,11 @@ def opened(
     Raises UserError where the folder holds a run of another kind or with another identity, or files of these names
     that no run recorded.
     """
-    known = json.loads(canonical_json(identity))
-    run = Run(storage=storage_of(place), kind=kind, identity=known, settings=settings, files=[*files], restart=restart)
+    ours = Record(
+        kind=kind, identity=json.loads(canonical_json(identity)), settings=dict(settings), files=[*files],
+        versions=provenance.versions(*LIBRARIES), commit=provenance.commit(),
+    )  # fmt: skip
+    run = Run(storage=storage_of(place), ours=ours, restart=restart)
     run.check()  # before a folder is created for the lock
     folder = run.storage.path if isinstance(run.storage, Folder) else None
     with locked(folder, wait=wait) if folder else nullcontext():

@@ -112,7 +112,7 @@ def plan(folder: run_folder.Run, games: int) -> Plan:
 
     Raises DataError for a file that is not a shard of this run as it was written: it may be somebody's work.
     """
-    storage, size, name = folder.storage, folder.identity["shard_games"], schema.run_name(folder.identity)
+    storage, size, name = folder.storage, folder.ours.identity["shard_games"], schema.run_name(folder.ours.identity)
     record = None if folder.starts else folder.record
     recorded = reader.run_of(storage, record).shards if record and record.result else []
     hashes, held = {shard.name: shard.sha256 for shard in recorded}, dict[int, Shard]()
@@ -137,7 +137,7 @@ def plan(folder: run_folder.Run, games: int) -> Plan:
 
 def finish(folder: run_folder.Run, shards: Sequence[Shard]) -> dict[str, Any]:
     """Record that a run of these shards is finished; returns its result."""
-    finished = result(schema.run_name(folder.identity), shards)
+    finished = result(schema.run_name(folder.ours.identity), shards)
     folder.finish(finished)
     return finished
 
@@ -211,10 +211,9 @@ def make(
     entries = list[Shard]()
     try:
         for _, encoded in executors.completed(workers, work, calls):
-            new = {shard.name for shard, _ in encoded} - {*record.files}
+            new = {shard.name for shard, _ in encoded} - {*record.ours.files}
             if new or not entries:  # only now that workers and labeller work: --restart deletes the old run
-                record.files = sorted({*record.files, *new})
-                record.begin()
+                record.begin(new)
             for shard, content in encoded:
                 record.storage.write(shard.name, content)
                 entries.append(shard)

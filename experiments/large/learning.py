@@ -138,6 +138,6 @@ def kept_boards(folders: Sequence[Path], random_boards: int, most: int | None, e
         with jax.enable_x64(True):
             current, mask = jax.jit(lambda: openings(jax.random.key(0), random_boards, OPENINGS))()
         keys.append(canonical.board_keys(current, mask))
-    found = positions.distinct(keys)
-    found = found[~np.isin(found, excluded)]
-    return found if most is None else np.sort(np.random.default_rng(0).permutation(found)[:most])
+    boards = positions.distinct(keys)
+    boards = boards[~np.isin(boards, excluded)]
+    return boards if most is None else np.sort(np.random.default_rng(0).permutation(boards)[:most])
