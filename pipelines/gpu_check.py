@@ -152,14 +152,14 @@ def passed(curve: Path) -> dict[str, float]:
     if not curve.exists():
         return {}
     with curve.open() as file:
-        rows = [{name: float(value or "nan") for name, value in row.items()} for row in csv.DictReader(file)]
+        rows = [*csv.DictReader(file)]
     seconds = {}
     for level, sets in LEVELS.items():
         for row in rows:
-            rates = [(row[f"{prefix}{name}"], rate) for prefix, pair in sets.items()
+            rates = [(float(row[f"{prefix}{name}"]), rate) for prefix, pair in sets.items()
                      for name, rate in zip(("optimal", "outcome"), pair, strict=True)]  # fmt: skip
             if all(reached > rate for reached, rate in rates):
-                seconds[level] = round(60 * row["minutes"], 1)
+                seconds[level] = round(60 * float(row["minutes"]), 1)
                 break
     return seconds
 

@@ -61,6 +61,7 @@ def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path
             written = max(level, written + (highest - lowest) / 16)  # move up a name that would touch the one below
             panel.annotate(name, (1.01, written), xycoords=("axes fraction", "data"), va="center", fontsize=7)
         panel.legend(loc="lower right")
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 
 

@@ -275,7 +275,8 @@ class SelfPlay:
         self.learner, self.config, self.now = learner, config, now
         most = max([config.search.simulations, *(stage.simulations for stage in config.schedule.stages)])
         settings = config.search.replace(root="puct", simulations=most)
-        search = device.DeviceSearch(evaluate=evaluates(learner), settings=settings, lanes=lanes, inner=INNER)
+        evaluate, inner = evaluates(learner), min(INNER, most)  # of at most a node a simulation
+        search = device.DeviceSearch(evaluate=evaluate, settings=settings, lanes=lanes, inner=inner)
         self.begin = jax.jit(partial(new_lanes, count=lanes, moves=moves))
         with jax.enable_x64(True):
             self.lanes = self.begin(jax.random.key(config.seed))

@@ -54,7 +54,7 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
 
 
 def candidate(out: Path, number: int) -> Path:
-    """The network that may become champion after an iteration, until it does or is rejected."""
+    """The file of an iteration's candidate, which `publish` renames to `best.keras` or deletes."""
     return out / "iterations" / f"{number:04d}" / "candidate.keras"
 
 

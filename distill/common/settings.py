@@ -35,7 +35,7 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 METAVARS = {int: "N", float: "X", Path: "FOLDER"}
@@ -70,12 +70,13 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     command_line: ClassVar[CommandLine] = CommandLine()
 
-    @field_validator("*")
+    @field_validator("*", mode="before")
     @classmethod
-    def _check_paths(cls, value: Any) -> Any:
-        for path in value if isinstance(value, tuple) else [value]:
-            if isinstance(path, Path) and path.parts[:1] and path.parts[0].endswith(":"):  # s3: of s3://bucket
-                raise ValueError("must be a path on this machine, not a URL")
+    def _check_paths(cls, value: Any, info: ValidationInfo) -> Any:
+        if "Path" in str(cls.model_fields[str(info.field_name)].annotation):
+            for path in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(path, str) and ("://" in path or not path.strip()):  # "" would be the current folder
+                    raise ValueError("must be a path on this machine, not a URL or empty")
         return value
 
     def replace(self, **changes: Any) -> Self:
@@ -135,7 +136,7 @@ def by_path(values: Values, prefix: str = "") -> dict[str, Any]:
 
 
 def build(config_class: type[Config], *layers: Values) -> Config:
-    """The config of these values; later layers override earlier ones.
+    """The config of these values; later layers override earlier ones, and another network drops its arguments.
 
     Raises ValueError for a wrong value, in one line that begins with its flag or its path.
     """
@@ -144,7 +145,11 @@ def build(config_class: type[Config], *layers: Values) -> Config:
     defaults = {path: default_of(config_class, path) for path in fields if "." in path}
     values: dict[str, Any] = {}
     for layer in (defaults, *layers):
-        values |= dict(_flat(fields, flags, layer))
+        new = dict(_flat(fields, flags, layer))
+        for path in [path for path in new if _end(path) == "name" and values.get(path, new[path]) != new[path]]:
+            start = path.removesuffix("name")  # the arguments of one network are not those of another
+            values = {old: value for old, value in values.items() if not old.startswith(start)}
+        values |= new
     for path in values.keys() - fields.keys():  # only a network takes what its class does not declare
         parent = getattr(fields.get(path.rpartition(".")[0]), "annotation", None)
         if getattr(parent, "model_config", {}).get("extra") != "allow":

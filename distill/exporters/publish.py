@@ -3,7 +3,7 @@
 Out: `<folder>/saved_model/` with the SavedModel in `1/` (the folder is a base path for TensorFlow Serving), the other
 formats, `examples.json` (boards and outputs to test a client with), `export.json` (all that is known of the network),
 `README.md` (the model card, which says the same in words) and `SHA256SUMS`. An older export stays until all new files
-are checked; a command that is killed while it replaces them leaves an unfinished export, which nobody uses.
+are checked. A command that is killed while it replaces them leaves an unfinished export, which the next one replaces.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KIND = "exported network"
 """The kind of folder, in its record."""
 SUMS = "SHA256SUMS"
 CATALOGUE = "networks.json"
-"""The networks of a static page, the levels' Elo, and versions."""
+"""The networks of a static page, and the levels' Elo."""
 EXAMPLES = 12
 """Number of boards in `examples.json`."""
 

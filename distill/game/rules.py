@@ -230,7 +230,7 @@ def faults(current: Any, mask: Any) -> Iterator[tuple[Any, str]]:
 
 
 def problem_with(position: Position) -> str | None:
-    """Why two integers are not a position of a game, or None if they may be one: `faults`, or a line too many."""
+    """Why two integers are not a position of a game, or None if they may be one."""
     for is_wrong, what in faults(position.current, position.mask):
         if is_wrong:
             return what

@@ -22,7 +22,7 @@ from distill.common import provenance, say
 def _folder() -> str:
     """The first folder that can be written: the package's, the user's, or one that only this process uses."""
     package = Path(__file__).parent
-    # Constants of `game` are compiled in, too.
+    # Functions and constants of `game` are compiled in, too.
     files = sorted([*package.rglob("*.py"), *(package.parent / "game").glob("*.py")])
     known = str(provenance.versions("numba")).encode() + b"".join(path.read_bytes() for path in files)
     name = f"compiled-{hashlib.sha256(known).hexdigest()[:16]}"

@@ -42,15 +42,10 @@ def start_backend(*, aloud: bool = False) -> None:
     backend is TensorFlow unless KERAS_BACKEND names another. TensorFlow gets one thread in a worker process, and
     elsewhere as many as this process may use processors, also under a container's quota.
 
-    Raises UserError if Keras does not start, and in a process that was forked after the start: the backend's threads
-    are missing there, and it would hang.
+    Raises UserError if Keras does not start, and as `refuse_fork` does.
     """
     global _started_in
-    if _started_in not in (None, os.getpid()):
-        raise UserError(
-            "this process was forked after Keras had started, whose backend hangs here; start processes with "
-            'multiprocessing.get_context("spawn")'
-        )
+    refuse_fork()
     _started_in = os.getpid()
     if aloud and "keras" not in sys.modules:
         say("loading Keras and its backend")
@@ -70,6 +65,15 @@ def start_backend(*, aloud: bool = False) -> None:
         keras.config.set_floatx("float32")
         keras.config.set_dtype_policy("float32")
         keras.config.set_epsilon(1e-7)
+
+
+def refuse_fork() -> None:
+    """Raise UserError in a process that was forked after the backend had started: without its threads it would hang."""
+    if _started_in not in (None, os.getpid()):
+        raise UserError(
+            "this process was forked after Keras had started, whose backend hangs here; start processes with "
+            'multiprocessing.get_context("spawn")'
+        )
 
 
 @contextlib.contextmanager

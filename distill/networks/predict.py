@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from distill.common import UserError, first_line
 from distill.game import inputs, outputs
 from distill.game.rules import COLUMNS, ROWS
-from distill.networks import finding, start_backend
+from distill.networks import backend, finding, start_backend
 
 if TYPE_CHECKING:
     import keras
@@ -64,12 +64,13 @@ def load_pretrained(name: str | Path = "pillar") -> Callable[[ArrayLike], Output
     A text without a slash is first looked up as a network's name (the line on an unknown one lists them), then as a
     path; a text with a slash, such as "./pillar", first as a path. A `Path` is always a path. With ONNX Runtime
     installed, neither TensorFlow nor Keras is loaded. Raises `distill.UserError` if there is neither such a network nor
-    such a path.
+    such a path; `predict` raises it in a process that was forked after Keras had started.
     """
     path = finding.required(name)
     evaluate = load(path)
 
     def predict(boards: ArrayLike) -> Outputs:
+        backend.refuse_fork()
         checked = inputs.boards(boards)
         batch = checked.reshape(-1, ROWS, COLUMNS)
         with outputs.named(str(path)):

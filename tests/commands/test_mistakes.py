@@ -27,6 +27,7 @@ export a --web c --out d -> --out d must be left out with --web
 export a --formats onyx -> --formats onyx must be of savedmodel, litert, onnx, litert-int8, onnx-int8
 generate --set search.mcts_solver=on --simulations 250001 -> simulations 250001 must be at most 250,000 with mcts_solver
 generate --out ' ' -> --out   must be a name or a path
+prepare --data data '' -> --data data  must be a path
 generate --opening-moves 8 1 -> --opening-moves 8 1
 generate --opening-moves 0 31 -> --opening-moves 0 31
 play random --moves 4444444 -> move 7 falls into column 4, which is full

@@ -68,12 +68,12 @@ def test_it_answers_and_guides_a_search_without_tensorflow():
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_tensorflow_in_a_forked_process_is_an_error_instead_of_a_hang(monkeypatch):
     monkeypatch.setattr(finding.importlib.util, "find_spec", lambda _: None)
-    distill.load_pretrained("cnn")
+    network = distill.load_pretrained("cnn")
     reading, writing = os.pipe()
     if not (child := os.fork()):
         signal.alarm(60)
         try:
-            distill.load_pretrained("cnn")
+            network(np.zeros((6, 7)))
         except UserError as error:
             os.write(writing, str(error).encode())
         os._exit(0)
