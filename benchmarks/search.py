@@ -111,7 +111,7 @@ def puct_speed(simulations: int, seconds: float) -> float:
 
     def search(first: int, steps: int) -> int:
         current, mask = playing.starts(settings, range(first, first + GAMES))
-        return int(puct.play_games(current, mask, settings.search, predict, lanes=GAMES, steps=steps).simulations.sum())
+        return int(puct.play(current, mask, predict, settings.search, lanes=GAMES, steps=steps).simulations.sum())
 
     search(0, 1)  # compiles
     made, spent, first = 0, 0.0, GAMES

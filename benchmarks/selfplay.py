@@ -123,7 +123,7 @@ def self_play(predict: Any, settings: puct.PuctSettings, games: int, lanes: int,
     positions = tuple(bits[:batch] for bits in starts(batch, (0, 20)))
     watched = Watched(predict, positions, min(lanes, games))
     began = time.perf_counter()
-    record = puct.play_games(current, mask, settings, watched, lanes=lanes)
+    record = puct.play(current, mask, watched, settings, lanes=lanes)
     wall = time.perf_counter() - began - watched.paused
     parts = np.array_split(np.arange(len(watched.stretches)), 10)
     if not len(parts[-1]):
@@ -166,9 +166,7 @@ def main() -> None:
         else networks.build("pillar-plain", True)
     )
     predict = NetworkEvaluator(core, precision=arguments.precision)
-    puct.play_games(
-        *starts(16, (1, 8)), puct.PuctSettings(simulations=2, root=arguments.root), predict, lanes=8
-    )  # compiles
+    puct.play(*starts(16, (1, 8)), predict, puct.PuctSettings(simulations=2, root=arguments.root), lanes=8)  # compiles
     print(
         f"{networks.arch_of(core)}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes"
     )

@@ -88,7 +88,7 @@ def compare(arguments: argparse.Namespace) -> None:
             visits = []
             for network in evaluators.values():
                 seeds = range(len(rows))
-                record = puct.play_games(rows.current, rows.mask, settings, network, seeds=seeds, steps=1)
+                record = puct.play(rows.current, rows.mask, network, settings, seeds=seeds, steps=1)
                 found = record.visits[:, 0]
                 visits.append(found / found.sum(1, keepdims=True))
             search = f"{simulations} simulations, {equal:.0%} equal"

@@ -8,7 +8,8 @@ from helpers import bits, low
 
 from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves
-from distill.mcts.puct import PuctSettings, play_games
+from distill.mcts import puct
+from distill.mcts.puct import PuctSettings
 from distill.mcts.reference import Result
 from distill.mcts.results import GameRecord
 
@@ -40,7 +41,7 @@ def uniform(current: Any, mask: Any) -> tuple[Any, Any]:
 
 def look(settings: PuctSettings, *positions: Position, network: Any = uniform, seed: int = 5) -> Any:
     """The results of one search per position."""
-    return play_games(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)), steps=1)
+    return puct.play(*bits(*positions), network, settings, seeds=range(seed, seed + len(positions)), steps=1)
 
 
 def assert_the_textbook_plays(starts: Any, record: GameRecord, draws: Any, search: Callable[..., Result]) -> None:

@@ -34,6 +34,7 @@ from distill.game import encoding
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, has_four, landing, winning_cells
 from distill.games.playing import OpeningMoves, opening_pairs
 from distill.mcts import device
+from distill.mcts.device_tree import canonical_keys
 from distill.mcts.settings import PuctSettings
 from distill.networks import backend
 from distill.networks.device_labeller import evaluates
@@ -173,7 +174,7 @@ def play_step(
     count, capacity, settings = search.lanes, len(window.value), search.settings
     gamma = jax.random.gamma(noisy, settings.dirichlet_alpha, (count, COLUMNS), jnp.float32)
     labels = search(lanes.current, lanes.mask, weights, simulations, gamma, noise)
-    keys = device.canonical_keys(labels.current.reshape(-1), labels.mask.reshape(-1))
+    keys = canonical_keys(labels.current.reshape(-1), labels.mask.reshape(-1))
     learned = ~jnp.isin(keys, excluded, method="binary_search").reshape(labels.reached.shape)
 
     # Write the roots' labels, then those of other nodes that are worth it.

@@ -65,7 +65,7 @@ def warm_up(workers: Workers, config: SelfPlayConfig, network: Path) -> None:
 
 def _short_searches(config: SelfPlayConfig, network: Path) -> None:
     starts = playing.starts(config, [*range(config.machine.lanes)])
-    puct.play_games(*starts, config.search.replace(simulations=2), evaluator(config, network))
+    puct.play(*starts, evaluator(config, network), config.search.replace(simulations=2))
 
 
 def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: Path, seed: int) -> float:

@@ -88,7 +88,7 @@ def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:
         return check_labels(labels, rules.legal_mask(mask))
 
     with outputs.named(name):
-        record = uct.play_games(
+        record = uct.play(
             *starts(settings, games.tolist()), settings.search, seeds=settings.seed, games=games.tolist(),
             steps=longest, label=label if labeller else None,
         )  # fmt: skip

@@ -84,10 +84,10 @@ def make_shards(
                 task = shards.Task(index=index, games=len(places))
                 write(shards.encoded(table, run, task, index * size, LIBRARIES))
 
-    puct.play_games(
+    puct.play(
         *playing.starts(settings, numbers.tolist()),
-        settings.search,
         by_rollouts(evaluate, settings.seed) if settings.leaves == "playout" else evaluate,
+        settings.search,
         seeds=settings.seed,
         games=numbers.tolist(),
         lanes=lanes,

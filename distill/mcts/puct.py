@@ -1,7 +1,7 @@
 """PUCT and Gumbel search: tree search that an evaluator, such as a network, guides; many games side by side.
 
     result, = search([EMPTY], evaluator, PuctSettings(simulations=100))         # one position
-    record = play_games(current, mask, PuctSettings(), on_bitboards(evaluator), seeds=1)     # whole games
+    record = play(current, mask, on_bitboards(evaluator), PuctSettings(), seeds=1)     # whole games
 
 Every lane plays one game and waits at one leaf at a time. The leaves of all lanes are evaluated in one batch; all that
 is between two batches runs compiled (`engine/puct_simulation.py`).
@@ -24,7 +24,7 @@ from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
 from distill.mcts.results import Ended, GameRecord, Positions, SearchResult, as_bitboards, generator, streams
 from distill.mcts.settings import PuctSettings
 
-__all__ = ["PuctSettings", "new_kept", "play_games", "quiet", "search"]
+__all__ = ["PuctSettings", "new_kept", "play", "quiet", "search"]
 
 PUCT_VERSION = 3
 """Raised whenever the same settings, seed and evaluations give other searches."""
@@ -52,15 +52,15 @@ def search(
     search can use.
     """
     with outputs.named(getattr(evaluator, "__name__", type(evaluator).__name__)):
-        record = play_games(*as_bitboards(positions), settings, on_bitboards(evaluator), seeds=seeds, steps=1)
+        record = play(*as_bitboards(positions), on_bitboards(evaluator), settings, seeds=seeds, steps=1)
     return record.first_results()
 
 
-def play_games(
+def play(
     current: Bitboards,
     mask: Bitboards,
-    settings: PuctSettings,
     evaluate: BitboardEvaluator,
+    settings: PuctSettings,
     *,
     seeds: int | Sequence[int] = 0,
     games: Sequence[int] | None = None,
@@ -103,7 +103,7 @@ def play_games(
 
 
 def new_kept() -> KeptEvaluations:
-    """Space for evaluations to keep from one call of `play_games` to the next: 1.8 times the speed in a match."""
+    """Space for evaluations to keep from one call of `play` to the next: 1.8 times the speed in a match."""
     return KeptEvaluations(np.zeros(KEPT, np.uint64), np.zeros(KEPT * SLOTS, np.float32))
 
 

@@ -77,7 +77,7 @@ def discounted_win(discount: float, plies: int) -> int:
 # One simulation -------------------------------------------------------------------------------------------------------
 
 
-def simulate(root: PuctNode, settings: PuctSettings, evaluate: EvaluateOne, first_move: int | None = None) -> None:
+def simulate(root: PuctNode, evaluate: EvaluateOne, settings: PuctSettings, first_move: int | None = None) -> None:
     """One simulation; a Gumbel root chooses the first move itself."""
     path, leaf = select(root, settings, first_move)
     value, proof, plies = evaluate_by_rules(path, leaf, settings)
@@ -178,8 +178,8 @@ def search(
     position: Position,
     noise: list[float],
     uniform: list[float],
-    settings: PuctSettings,
     evaluate: EvaluateOne,
+    settings: PuctSettings,
 ) -> Result:
     """Search one position, and choose a move.
 
@@ -192,7 +192,7 @@ def search(
     turns = halving_schedule(settings.simulations, len(legal_columns(position)))
     for simulation in range(settings.simulations):
         first_move = next_by_halving(root, noise, turns[simulation]) if settings.root == "gumbel" else None
-        simulate(root, settings, evaluate, first_move)
+        simulate(root, evaluate, settings, first_move)
 
     # Choose a move: by a proof, by the Gumbel root's policy, or by visits.
     if result := proven_result(root, settings):

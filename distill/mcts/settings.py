@@ -1,9 +1,14 @@
-"""The settings of both searches: all that a result depends on besides position, seed and evaluations."""
+"""The settings of both searches: all that a result depends on besides position, seed and evaluations.
+
+The constants of PUCT that the engine and the search on a device share are here, too; the textbook states its own.
+"""
 
 from __future__ import annotations
 
 from typing import Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from distill.common.settings import Settings
@@ -16,10 +21,22 @@ MOST_SOLVER_SIMULATIONS = 250_000
 """The same with `mcts_solver`: a proven win must score above unvisited moves (`engine/uct_simulation.py`)."""
 
 MOST_PUCT_SIMULATIONS = 2**14
-"""The same for PUCT: the engine's totals stay far below those of proven moves (`engine/puct_tree.py`)."""
+"""The same for PUCT: the total of so many values in UNITs is 2^28 at most, a quarter of `engine.tree.PROVEN`."""
+
+UNIT = 2**14
+"""PUCT rounds values to multiples of 1 / UNIT, so that a sum does not depend on the order of its terms."""
+
+C_BASE = 19_652
+"""How slowly the exploration of the rules `growing` and `printed` grows, as in the AlphaZero paper."""
+
+C_VISIT, C_SCALE = 50.0, 0.3
+"""How values weigh against logits in an improved policy; values are taken on [0, 1]."""
+
+LEAST_PRIOR = 1e-12
+"""What a smaller prior counts as in an improved policy, which takes its logarithm."""
 
 
-class UctSettings(Settings, use_attribute_docstrings=True):
+class UctSettings(Settings):
     """What a search does: all that its result depends on besides the position and the seed."""
 
     simulations: int = Field(10_000, ge=1, le=MOST_SIMULATIONS)
@@ -58,7 +75,7 @@ class UctSettings(Settings, use_attribute_docstrings=True):
         return self
 
 
-class PuctSettings(Settings, use_attribute_docstrings=True):
+class PuctSettings(Settings):
     """What a guided search does: all that its result depends on besides position, seed and evaluations."""
 
     simulations: int = Field(100, ge=1, le=MOST_PUCT_SIMULATIONS)
@@ -66,7 +83,9 @@ class PuctSettings(Settings, use_attribute_docstrings=True):
     root: Literal["puct", "gumbel"] = "puct"
     """how the root spends simulations: by score and noise, or by Gumbel draws and sequential halving"""
     rule: Literal["constant", "growing", "printed"] = "constant"
-    """exploration: c · P · sqrt(N) / (1 + n); c(N) = c + ln((N + 19653) / 19652); c(N) · sqrt(ln N / n), no prior"""
+    """exploration of a move that has the prior P and n of its node's N visits: `constant` is c · P · sqrt(N) / (1 + n);
+    `growing` is c(N) · P · sqrt(N) / (1 + n), where c(N) = c + ln((N + 19653) / 19652); `printed` is
+    c(N) · sqrt(ln N / n), without the prior"""
     exploration: float = Field(1.5, ge=0, le=100)
     """constant c of the rule; more follows the prior and explores"""
     fpu_reduction: float | None = Field(0.25, ge=0, le=10)
@@ -78,8 +97,13 @@ class PuctSettings(Settings, use_attribute_docstrings=True):
     sampling_plies: int = Field(10, ge=0, le=CELLS)
     """positions with fewer stones play a move drawn at random, later ones the best"""
     temperature: float = Field(1.0, ge=0.01, le=100)
-    """of these draws: by visits^(1 / temperature); a Gumbel root draws by itself"""
+    """random moves have odds visits^(1 / temperature); unused with a Gumbel root"""
     mcts_solver: bool = True
     """back up proven wins and losses (MCTS-Solver), looking one move ahead"""
     discount: float = Field(1.0, ge=0.5, le=1)
     """value multiplier per ply; below 1 prefers quick wins and slow losses"""
+
+    @property
+    def win_values(self) -> NDArray[np.float64]:
+        """(44,), by plies to the end of the game: the discounted value of a win, in whole UNITs."""
+        return np.rint(UNIT * self.discount ** np.arange(CELLS + 2))

@@ -1,7 +1,7 @@
 """UCT with rollouts: K independent searches of a position vote, with noise at the root or in the moves played.
 
     result, = search([EMPTY], UctSettings(simulations=1000))        # one position
-    record = play_games(current, mask, UctSettings(), seeds=1)     # whole games
+    record = play(current, mask, UctSettings(), seeds=1)           # whole games
 
 The score of a move is mean return + c · w · sqrt(ln N / n), with w = 1 below the root and, at the root,
 w = L · ((1 − f) / L + f · Dirichlet(alpha)) for L legal moves and a noise fraction f. A search chooses the move with
@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 
 from distill.common import OutputError
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, Bitboards, after_moves
-from distill.mcts.engine import tree, uct_simulation
+from distill.mcts.engine import uct_simulation
 from distill.mcts.engine.noise import noisy_move
 from distill.mcts.engine.uct_simulation import UNVISITED, UctTrees
 from distill.mcts.labeller import Labels, majority
 from distill.mcts.results import GameRecord, Positions, SearchResult, as_bitboards, generator, streams
 from distill.mcts.settings import UctSettings
 
-__all__ = ["UctSettings", "play_games", "search"]
+__all__ = ["UctSettings", "play", "search"]
 
 SEARCH_VERSION = 1
 """Raised whenever the same settings and seed give other searches."""
@@ -43,7 +43,7 @@ MOVE_STREAM = 2**32
 """Random stream of a game's noisy moves; the opening has stream 0, and vote k has 1 + k."""
 
 MOST_NODES = 2**25
-"""Rows that all searches side by side may have: 4 GiB of addresses; about a quarter is used."""
+"""Most rows of the searches side by side: they reserve 4 GiB of address space, and about 1 GiB is ever touched."""
 
 LabelGames: TypeAlias = Callable[[NDArray[np.intp], NDArray[np.intp], Bitboards, Bitboards], Labels]
 """(game, step, current, mask), (B,) each: positions, and which position of which game each is → complete labels."""
@@ -56,10 +56,10 @@ def search(positions: Positions, settings: UctSettings, seeds: int | Sequence[in
     position, which makes its result independent of the others. Raises ValueError where the game is over, for what is
     no position, and for seeds that do not fit.
     """
-    return play_games(*as_bitboards(positions), settings, seeds=seeds, steps=1).first_results()
+    return play(*as_bitboards(positions), settings, seeds=seeds, steps=1).first_results()
 
 
-def play_games(
+def play(
     current: Bitboards,
     mask: Bitboards,
     settings: UctSettings,
@@ -130,12 +130,9 @@ def _label(
     for vote in range(votes.shape[1]):
         key, order, gamma = (part[game, step, vote] for part in (draws.key, draws.order, draws.gamma))
         uct_simulation.search(trees, current, mask, key, order, gamma)
-        counts, totals = uct_simulation.root_moves(trees, len(game))
-        legal, proven = totals != tree.HOPELESS, np.abs(totals) > tree.PROVEN // 2
-        # The total of a proven move is a mark that outweighs all visits; every visit to it counts as a win or a loss.
-        returns = np.where(proven, np.sign(totals) * counts, totals) * legal
-        votes[:, vote] = majority(counts + totals * proven, returns / np.maximum(counts, 1))
-        visits += counts * legal
+        counts, returns, rank = uct_simulation.root_moves(trees, len(game))
+        votes[:, vote] = majority(rank, returns / np.maximum(counts, 1))
+        visits += counts
         value += returns.sum(axis=1) / trees.simulations
     label = majority((votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1), visits)
     return Labels(visits=visits, value=value / votes.shape[1], label=label, votes=votes)

@@ -99,11 +99,11 @@ class GuidedPlayer:
         return new_kept()
 
     def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
-        from distill.mcts.puct import play_games, quiet
+        from distill.mcts import puct
 
         lanes = max(1, min(len(current), LANES))
-        settings, numbers = quiet(self.settings), seeds.tolist()
-        record = play_games(current, mask, settings, self.predict, seeds=numbers, lanes=lanes, steps=1, kept=self.kept)
+        settings, numbers = puct.quiet(self.settings), seeds.tolist()
+        record = puct.play(current, mask, self.predict, settings, seeds=numbers, lanes=lanes, steps=1, kept=self.kept)
         return choices(record.label[:, 0], record.visits[:, 0], record.value[:, 0])
 
 
@@ -139,9 +139,9 @@ class SearchPlayer:
 
 
 def _search(settings: UctSettings, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Searched:
-    from distill.mcts.uct import play_games  # which loads Numba
+    from distill.mcts import uct  # which loads Numba
 
-    record = play_games(current, mask, settings, seeds=seeds.tolist(), steps=1)
+    record = uct.play(current, mask, settings, seeds=seeds.tolist(), steps=1)
     return record.label[:, 0], record.visits[:, 0], record.value[:, 0]
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from distill.common import write_atomically
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, from_keys, has_four, landing
-from distill.mcts.device import canonical_keys
+from distill.mcts.device_tree import canonical_keys
 
 Keys = NDArray[np.uint64]
 Layers = dict[int, Keys]

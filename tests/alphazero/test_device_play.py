@@ -27,7 +27,7 @@ if jax:
     import jax.numpy as jnp
 
     from distill.alphazero import on_device
-    from distill.mcts import device
+    from distill.mcts import device, device_tree
 
 ROOT = Path(__file__).parents[2]
 LANES, ROWS, STEPS, SIMULATIONS = 8, 4096, 24, 32
@@ -120,7 +120,7 @@ def test_written_labels_are_the_searched_boards_and_their_visits(played):
 def test_openings_are_playable_and_differ():
     with jax.enable_x64(True):
         current, mask = map(np.asarray, jax.jit(lambda: on_device.openings(jax.random.key(3), 500, OPENINGS))())
-        keys = np.asarray(device.canonical_keys(jnp.asarray(current), jnp.asarray(mask)))
+        keys = np.asarray(device_tree.canonical_keys(jnp.asarray(current), jnp.asarray(mask)))
     assert not are_over(current, mask).any()
     assert (mask & ~np.uint64(FULL_BOARD) == 0).all()
     assert (mask == 0).any()

@@ -54,13 +54,13 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(tmp_path
     assert 0 < finished < 3
     assert run_folder.result_of(tmp_path / "cut") == {}
     left = 10 - 4 * finished
-    play, played, told = puct.play_games, list[int](), list[int]()
+    play, played, told = puct.play, list[int](), list[int]()
 
     def spied(current: Any, *arguments: Any, **options: Any) -> Any:
         played.append(len(current))
         return play(current, *arguments, **options)
 
-    monkeypatch.setattr(puct, "play_games", spied)
+    monkeypatch.setattr(puct, "play", spied)
     cut = play_into(tmp_path / "cut", advance=told.append)
     assert (played, sum(told)) == ([left], left)
     assert cut["shards"] == play_into(tmp_path / "whole")["shards"]

@@ -44,7 +44,7 @@ def on_device(positions, settings, *others, inner=0):
 
 def textbook(position, settings):
     zeros = [0.0] * COLUMNS
-    return search(position, zeros, [0.0, 0.0], settings, lambda leaf: one_answer(leaf.current, leaf.mask))
+    return search(position, zeros, [0.0, 0.0], lambda leaf: one_answer(leaf.current, leaf.mask), settings)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_nodes_below_the_root_have_the_visits_of_the_textbooks_tree():
         ask = lambda leaf: one_answer(leaf.current, leaf.mask)  # noqa: E731
         root = expand(position, ask, settings)
         for _ in range(settings.simulations):
-            simulate(root, settings, ask)
+            simulate(root, ask, settings)
         nodes, todo = {}, [root]
         while todo:
             node = todo.pop()
@@ -100,7 +100,7 @@ def test_noise_fewer_simulations_and_the_improved_policy_are_those_of_the_textbo
         root = expand(position, ask, settings)
         mix_noise(root, gamma[lane].tolist(), 0.25)
         for _ in range(24):
-            simulate(root, settings, ask)
+            simulate(root, ask, settings)
         if not labels.proven[lane, 0]:
             assert labels.visits[lane, 0].tolist() == root.visits
             root.priors = expand(position, ask, settings).priors  # without noise, as a Gumbel root

@@ -16,9 +16,9 @@ from puct_helpers import BLOCK, LOST, STARTS, WIN, WINS, assert_the_textbook_pla
 
 from distill.game import outputs, rules
 from distill.game.rules import CELLS, COLUMNS, Position, from_moves, parse_board
-from distill.mcts import reference_puct
+from distill.mcts import puct, reference_puct
 from distill.mcts.engine.puct_tree import halving_schedule
-from distill.mcts.puct import PuctSettings, draw, new_kept, play_games, quiet
+from distill.mcts.puct import PuctSettings, draw, new_kept, quiet
 
 TEXTBOOK_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
 
@@ -41,7 +41,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_textbook_plays_the_same_games(kind):
     settings = PuctSettings(simulations=18, **KINDS[kind])
-    record = play_games(*bits(*TEXTBOOK_STARTS), settings, predict, seeds=3, lanes=2)
+    record = puct.play(*bits(*TEXTBOOK_STARTS), predict, settings, seeds=3, lanes=2)
     draws = draw([(3, game) for game in range(3)], CELLS, settings)
 
     def evaluate(position: Position) -> tuple[list[float], float]:
@@ -88,16 +88,16 @@ def test_lanes_and_neighbours_change_nothing():
     settings = PuctSettings(simulations=20)
     told: list[int] = []
     ended = lambda _, games: told.extend(games.tolist())  # noqa: E731
-    together = play_games(*bits(*STARTS), settings, predict, seeds=9, lanes=6, ended=ended)
+    together = puct.play(*bits(*STARTS), predict, settings, seeds=9, lanes=6, ended=ended)
     assert sorted(told) == list(range(len(STARTS))), "each finished game is reported once"
-    few = play_games(*bits(*STARTS), settings, predict, seeds=9, lanes=2)
-    alone = play_games(*bits(STARTS[3]), settings, predict, seeds=9, games=[3])
+    few = puct.play(*bits(*STARTS), predict, settings, seeds=9, lanes=2)
+    alone = puct.play(*bits(STARTS[3]), predict, settings, seeds=9, games=[3])
     for one, other in zip(together, few, strict=True):
         assert np.array_equal(one, other)
     assert np.array_equal(together.visits[3], alone.visits[0])
-    assert not np.array_equal(together.move, play_games(*bits(*STARTS), settings, predict, seeds=10).move)
-    both = play_games(*bits(STARTS[1], STARTS[4]), settings, predict, seeds=[7, 8], steps=1)
-    assert np.array_equal(both.visits[1], play_games(*bits(STARTS[4]), settings, predict, seeds=[8], steps=1).visits[0])
+    assert not np.array_equal(together.move, puct.play(*bits(*STARTS), predict, settings, seeds=10).move)
+    both = puct.play(*bits(STARTS[1], STARTS[4]), predict, settings, seeds=[7, 8], steps=1)
+    assert np.array_equal(both.visits[1], puct.play(*bits(STARTS[4]), predict, settings, seeds=[8], steps=1).visits[0])
 
 
 def test_evaluations_kept_from_earlier_searches_change_nothing_and_are_not_repeated():
@@ -107,9 +107,9 @@ def test_evaluations_kept_from_earlier_searches_change_nothing_and_are_not_repea
         evaluated.append(len(current))
         return predict(current, mask)
 
-    first = play_games(*bits(*STARTS), settings, counting, seeds=2, kept=kept)
+    first = puct.play(*bits(*STARTS), counting, settings, seeds=2, kept=kept)
     whole = sum(evaluated)
-    second = play_games(*bits(*STARTS), settings, counting, seeds=2, kept=kept)
+    second = puct.play(*bits(*STARTS), counting, settings, seeds=2, kept=kept)
     assert all(map(np.array_equal, first, second))
     assert sum(evaluated) < 1.02 * whole, "but for a few that share a place"
 

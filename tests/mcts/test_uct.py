@@ -37,7 +37,7 @@ def test_a_rollout_ends_as_in_the_textbook(heuristic):
     rollouts.random[:number] = np.array(seeds, np.uint64)
     rollout.roll_out(rollouts, number, heuristic)
     expected = [reference.rollout(position, seed, heuristic) for position, seed in zip(positions, seeds, strict=True)]
-    assert rollouts.results[:number].tolist() == expected
+    assert rollouts.results_in_order[:number].tolist() == expected
     assert set(expected) == {-1, 0, 1}
 
 
@@ -81,7 +81,7 @@ def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration, rollout, 
 @pytest.mark.parametrize("changed", [{}, {"mcts_solver": True}, {"noise_at": "move", "noise_fraction": 0.5}])
 def test_the_textbook_plays_the_same_games(changed):
     settings, starts = UctSettings(simulations=30, **changed), random_positions(4, 20, 30, seed=4)
-    record = uct.play_games(*bits(*starts), settings, seeds=9, steps=12)
+    record = uct.play(*bits(*starts), settings, seeds=9, steps=12)
     sources = [(9, game) for game in range(4)]
     draws = (*uct.draw(sources, 12, settings), uct.draw_moves(sources, 12, settings))
     assert_the_textbook_plays(starts, record, draws, partial(reference.label, settings=settings))
@@ -115,7 +115,7 @@ def test_lanes_in_flight_change_nothing(monkeypatch):
     start, records = np.zeros(20, np.uint64), []
     for lanes in (1, 3, 20, 64):
         monkeypatch.setattr(uct, "LANES", lanes)
-        records.append(uct.play_games(start, start, UctSettings(simulations=100), seeds=3))
+        records.append(uct.play(start, start, UctSettings(simulations=100), seeds=3))
     for record in records[1:]:
         for one, other in zip(records[0], record, strict=True):
             np.testing.assert_array_equal(one, other)

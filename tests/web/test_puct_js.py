@@ -64,7 +64,7 @@ def test_it_makes_the_visits_that_python_makes(page, number, simulations):
     current, mask = graded.current[chosen], graded.mask[chosen]
     network = Recorded()
     settings = puct.quiet(puct.PuctSettings(simulations=simulations))
-    expected = puct.play_games(current, mask, settings, network, seeds=[0] * number, steps=1)
+    expected = puct.play(current, mask, network, settings, seeds=[0] * number, steps=1)
     boards = encoding.boards(current, mask).reshape(number, -1).tolist()
     results = page.evaluate(SEARCH, [boards, simulations, network.answers])
     assert [search["visits"] for search in results] == expected.visits[:, 0].tolist()

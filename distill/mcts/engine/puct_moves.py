@@ -17,11 +17,10 @@ from distill.mcts.engine.noise import dirichlet, exploration_weights
 from distill.mcts.engine.puct_tree import NODE_VALUE, PuctTrees, mean_value, root_row
 from distill.mcts.engine.tree import CHILD, HOPELESS, PRIOR, TOTAL, is_lost, is_proven, is_won, plies_to_end
 from distill.mcts.results import GameRecord
+from distill.mcts.settings import C_SCALE, C_VISIT, LEAST_PRIOR
 
 POLICY_UNITS = 1000
 """The visits recorded for a Gumbel root sum to this."""
-C_VISIT, C_SCALE = 50.0, 0.3
-"""How values weigh against logits; values are taken on [0, 1]."""
 
 
 @inline
@@ -169,7 +168,7 @@ def score_root(trees: PuctTrees, lane: int, noise: float) -> int:
         if rows[base + TOTAL + column] == HOPELESS or n == 0:
             continue
         most, visits = max(most, n), visits + n
-        prior = max(np.float64(floats[base + PRIOR + column]), 1e-12)
+        prior = max(np.float64(floats[base + PRIOR + column]), LEAST_PRIOR)
         weight += prior
         returns += prior * mean_value(trees, base + column)
     # An unvisited column has the mixed value.
@@ -182,7 +181,7 @@ def score_root(trees: PuctTrees, lane: int, noise: float) -> int:
         if rows[base + TOTAL + column] == HOPELESS:
             continue
         q = mean_value(trees, base + column) if is_evaluated(trees, base + column) else mixed
-        prior = max(np.float64(floats[base + PRIOR + column]), 1e-12)
+        prior = max(np.float64(floats[base + PRIOR + column]), LEAST_PRIOR)
         sigma = (C_VISIT + most) * C_SCALE * (1.0 + q) / 2
         trees.scores[column] = noise * gumbel[column] + np.log(prior) + sigma
     return most

@@ -19,9 +19,10 @@ from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.bits import CENTRE_FIRST, FULL, ONE, ZERO, U
 from distill.mcts.engine.jit import Float32s, Int64s, inline, int64, jit
 from distill.mcts.engine.puct_moves import column_by_halving, finish_search, start_next, start_search
-from distill.mcts.engine.puct_tree import NODE_VALUE, UNIT, PuctTrees, root_row
+from distill.mcts.engine.puct_tree import NODE_VALUE, PuctTrees, root_row
 from distill.mcts.engine.tree import CHILD, HOPELESS, PRIOR, TERMINAL, TOTAL, WIDTH
 from distill.mcts.results import GameRecord
+from distill.mcts.settings import UNIT
 
 WON, LOST = 1e9, -1e9
 """Scores of proven moves, before the plies to the end are counted: the quickest win and the slowest loss first."""

@@ -1,7 +1,6 @@
 """The trees of PUCT and Gumbel search: their arrays and what a move's mean value is.
 
-A node gets its row when it is first reached, since the row holds the priors of its moves. Totals are whole multiples of
-1/UNIT, so a mean does not depend on the order in which values were added.
+A node gets its row when it is first reached, since the row holds the priors of its moves. Totals are in UNITs.
 """
 
 from __future__ import annotations
@@ -15,12 +14,10 @@ from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.jit import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s, inline, int64
 from distill.mcts.engine.tree import CHILD, PRIOR, TOTAL, WIDTH, is_lost, is_proven, new_rows, plies_to_end, zeros
 from distill.mcts.results import GameRecord
-from distill.mcts.settings import PuctSettings
+from distill.mcts.settings import C_BASE, UNIT, PuctSettings
 
 NODE_VALUE = PRIOR + COLUMNS
 """Where in a row the network's value of the node stands."""
-UNIT = 2**14
-"""Values are rounded to 1/16,384. The total of MOST_PUCT_SIMULATIONS of them is 2^28 at most, a quarter of PROVEN."""
 
 
 class PuctParameters(NamedTuple):
@@ -89,7 +86,7 @@ def new_trees(
     values: dict[str, Any] = {name: getattr(settings, name, None) for name in PuctParameters._fields}
     values["gumbel"], values["printed"] = settings.root == "gumbel", settings.rule == "printed"
     values["fpu_reduction"] = -1.0 if settings.fpu_reduction is None else settings.fpu_reduction
-    values["win_value"] = np.rint(UNIT * settings.discount ** np.arange(CELLS + 2)).astype(np.int64)
+    values["win_value"] = settings.win_values.astype(np.int64)
     schedule = [halving_schedule(settings.simulations, columns) for columns in range(COLUMNS + 1)]
     return PuctTrees(
         parameters=PuctParameters(**values | {"schedule": np.array(schedule, np.int32)}),
@@ -115,7 +112,7 @@ def exploration_factors(settings: PuctSettings) -> Float64s:
     entered = np.maximum(np.arange(settings.simulations + 3, dtype=np.float64), 1.0)
     c = np.full(len(entered), settings.exploration)
     if settings.rule != "constant":
-        c += np.log((entered + 19652 + 1) / 19652)
+        c += np.log((entered + C_BASE + 1) / C_BASE)
     return c * np.sqrt(np.log(entered) if settings.rule == "printed" else entered)
 
 

@@ -38,8 +38,8 @@ class Rollouts(NamedTuple):
     random: UInt64s  # xorshift64 state, never 0
     ended: UInt64s  # 1 once the result is known
     result: Int64s  # 1, 0, -1 for the side to move where the rollout began
-    origin: Int64s  # index at the start
-    results: Int64s  # results by index at the start
+    origin: Int64s  # index at which this rollout started
+    results_in_order: Int64s  # results in the order of the start
 
 
 def new_rollouts(capacity: int) -> Rollouts:
@@ -47,7 +47,7 @@ def new_rollouts(capacity: int) -> Rollouts:
     padded = -(-capacity // VECTOR) * VECTOR
     return Rollouts(
         **zeros(padded, np.uint64, "current", "opponent", "current_wins", "opponent_wins", "random", "ended"),
-        **zeros(padded, np.int64, "result", "origin", "results"),
+        **zeros(padded, np.int64, "result", "origin", "results_in_order"),
     )
 
 
@@ -100,8 +100,8 @@ def _play_ply(rollouts: Rollouts, i: int, sign: int, heuristic: np.uint64) -> No
 def roll_out(rollouts: Rollouts, count: int, heuristic: bool) -> None:
     """Play the first `count` rollouts to their end.
 
-    Reads `current`, `opponent` and `random` of each and writes `results`: 1, 0 or -1 for the side to move at the start.
-    The result of a game that is already over means nothing.
+    Reads `current`, `opponent` and `random` of each and writes `results_in_order`: 1, 0 or -1 for the side to move at
+    the start. The result of a game that is already over means nothing.
     """
     everywhere = ~ZERO if heuristic else ZERO
     for i in range(count):
@@ -119,7 +119,7 @@ def roll_out(rollouts: Rollouts, count: int, heuristic: bool) -> None:
         # Keep the unfinished ones together at the front.
         kept = 0
         for i in range(count):
-            rollouts.results[rollouts.origin[i]] = rollouts.result[i]
+            rollouts.results_in_order[rollouts.origin[i]] = rollouts.result[i]
             rollouts.current[kept], rollouts.opponent[kept] = rollouts.current[i], rollouts.opponent[i]
             rollouts.current_wins[kept], rollouts.opponent_wins[kept] = (
                 rollouts.current_wins[i],

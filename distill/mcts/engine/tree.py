@@ -1,11 +1,11 @@
 """A node's row and the proof of a move: what the trees of UCT and PUCT share. The package's docstring draws the row.
 
 **The proof of a move** stands in the row of its parent, in place of two numbers that a proven move no longer needs. Its
-total becomes PROVEN if the side that plays it wins, and -PROVEN if that side loses. Sums of values stay below half of
-this, and so do the values that later visits add to it. So one comparison with PROVEN // 2 tells what is proven, and
-UCT's choice by score needs no further test. Its child becomes TERMINAL minus the plies to the end of the game, the move
-included: -2 for a move that wins at once, -3 where the reply does. A full column has the total HOPELESS and counts as
-lost.
+total becomes PROVEN if the side that plays it wins, and -PROVEN if that side loses. No sum of values reaches
+PROVEN / 2, and later visits cannot pull a proven total below it. So one comparison with PROVEN // 2 tells what is
+proven, and UCT's choice by score needs no further test. Its child becomes TERMINAL minus the plies to the end of the
+game, the move included: -2 for a move that wins at once, -3 where the reply does. A full column has the total HOPELESS
+and counts as lost.
 """
 
 from __future__ import annotations

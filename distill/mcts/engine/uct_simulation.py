@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS
+from distill.mcts.engine import tree
 from distill.mcts.engine.best_ucb1 import SLOTS, best_ucb1
 from distill.mcts.engine.bits import FULL, ONE, U, has_four
 from distill.mcts.engine.jit import Float32s, Float64s, Int32s, Int64s, UInt64s, inline, int64, jit
@@ -150,7 +151,7 @@ def backup(trees: UctTrees, count: int) -> None:
         last = trees.depth[lane] - 1
         leaf = trees.path[last, lane]
         mask = trees.leaf_mask[lane]
-        value = trees.rollouts.results[lane]
+        value = trees.rollouts.results_in_order[lane]
         won = has_four(trees.leaf_current[lane] ^ mask)
         if won | (mask == FULL):  # the rollout's result means nothing here
             value = -1 if won else 0
@@ -192,7 +193,16 @@ def search(trees: UctTrees, current: UInt64s, mask: UInt64s, key: UInt64s, order
     simulate(trees, len(mask))
 
 
-def root_moves(trees: UctTrees, count: int) -> tuple[Int64s, Int64s]:
-    """Visits and totals, (count, 7), of the roots of the first trees; a full column has the total HOPELESS."""
+def root_moves(trees: UctTrees, count: int) -> tuple[Int64s, Int64s, Int64s]:
+    """The moves at the roots of the first trees, (count, 7) each.
+
+    Returns:
+      visits: 0 on full columns.
+      returns: the sum over these visits; every visit to a proven move counts as a win or a loss.
+      rank: greater for better moves: the visits, but proven wins lie above all visits and proven losses below all.
+    """
     roots = trees.rows.reshape(len(trees.used), -1)[:count, :WIDTH].astype(np.int64)
-    return roots[:, :COLUMNS], roots[:, TOTAL : TOTAL + COLUMNS]
+    totals = roots[:, TOTAL : TOTAL + COLUMNS]
+    visits, proven = roots[:, :COLUMNS] * (totals != tree.HOPELESS), np.abs(totals) > tree.PROVEN // 2
+    # The total of a proven move is a mark that outweighs all visits.
+    return visits, np.where(proven, np.sign(totals) * visits, totals), visits + totals * proven
