@@ -1,4 +1,4 @@
-"""The iterations of a run: who plays, when an iteration ends, and from which games the network learns.
+"""The iterations of a run: how many there are, when each one ends, and how fast the network learns in it.
 
                     first iteration             later iterations                         last iteration
     with numbers    the network plays,          the same, and learns from                the same
@@ -7,9 +7,9 @@
                                                 network learns from earlier ones
 
 With a clock (`--minutes`) all iterations but the first take equal shares of the time. With a `teacher_share` the
-teacher plays the first two of them, in which the network has learned nothing or little; else the network plays. A
-finished run has recorded its games and steps as numbers, and a run that repeats them (`--replay`) never looks at the
-clock.
+teacher plays the first two of them, in which the network has learned nothing or little; else the network plays. On a
+device the network plays and learns in turns, in every iteration. A finished run has recorded its games and steps as
+numbers, and a run that repeats them (`--replay`) never looks at the clock.
 """
 
 from __future__ import annotations
@@ -23,12 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.alphazero import games
-from distill.alphazero.games import Player
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, first_line, listed, run_folder
-from distill.games.shards import RunSettings
-from distill.mcts.settings import UctSettings
 from distill.players.player import seeds_for
 from distill.training.schedule import WARM_UP
 
@@ -103,7 +99,7 @@ def recorded(path: Path, identity: Mapping[str, Any]) -> list[End]:
     return [End(games=games, steps=steps, plays=games > 0) for games, steps in counts]
 
 
-def number_of(config: SelfPlayConfig, replay: Sequence[End] = ()) -> int:
+def count_of(config: SelfPlayConfig, replay: Sequence[End] = ()) -> int:
     """The number of iterations."""
     if replay:
         return len(replay)
@@ -118,27 +114,16 @@ def share_gone(config: SelfPlayConfig, number: int, count: int) -> float:
     """The share of the time that is gone in the middle of one of `count` iterations; 0 without a clock."""
     if not config.is_timed:
         return 0.0
-    # The first one does not learn, but on a device.
+    # With workers, the first iteration only plays; on a device it learns too.
     return (number - 0.5) / count if config.machine.device_lanes else max(0.0, (number - 1.5) / (count - 1))
 
 
 def learning_rate(config: SelfPlayConfig, number: int, share: float) -> float:
     """The learning rate of an iteration, after this share of the time."""
-    rate = config.learning_rate(number)
-    return rate * min(1.0, share / WARM_UP) * (1 + math.cos(math.pi * share)) / 2 if config.is_timed else rate
-
-
-def player(config: SelfPlayConfig, number: int, share: float, champion: Path) -> Player:
-    """Who plays an iteration: the network in the file `champion`, or the teacher."""
-    seed = seed_of(config, number, GAMES)
-    if teacher_plays(config, number):
-        search = UctSettings(simulations=config.schedule.teacher_simulations, votes=1)
-        shared = {"opening_moves": config.opening_moves, "shard_games": config.shard_games}
-        return games.teacher(RunSettings(search=search, seed=seed, **shared))
-    search_settings = config.search_at(share)
-    if number <= config.schedule.double_noise_iterations:  # as Connect 4 AI has it
-        search_settings = search_settings.replace(noise_fraction=min(1.0, 2 * search_settings.noise_fraction))
-    return games.network_player(config.replace(seed=seed, search=search_settings), champion)
+    highest = config.learning_rate(number)
+    if not config.is_timed:
+        return highest
+    return highest * min(1.0, share / WARM_UP) * (1 + math.cos(math.pi * share)) / 2
 
 
 def teacher_plays(config: SelfPlayConfig, number: int) -> bool:

@@ -19,22 +19,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from distill import networks
-from distill.alphazero import games, grades, iterations, run_files, workers
+from distill.alphazero import grades, iterations, run_files, workers
 from distill.alphazero.iterations import End
 from distill.alphazero.run_files import Metrics
 from distill.alphazero.settings import SelfPlayConfig
+from distill.alphazero.worker_play import WorkerPlay
 from distill.common import UserError, run_folder, say
 from distill.common.executors import Workers
-from distill.datasets import canonical, replay
-from distill.games import schema
-from distill.mcts import compiling
 from distill.players.network import NetworkPlayer
 from distill.training import checkpoint
 
 if TYPE_CHECKING:
     import keras
 
-    from distill.alphazero.on_device import SelfPlay
+    from distill.alphazero.on_device import DevicePlay
     from distill.training.step import TrainingModel
 
 
@@ -45,9 +43,10 @@ class Loop:
     Attributes:
       count: the number of iterations.
       repeated: the ends of the iterations of the run that is repeated, if one is.
+      workers: play the arena.
+      play: plays and learns, with workers or on an accelerator.
       network: takes the weights that were learned, to be graded and saved.
       grade: the metrics of `network`.
-      device: plays and learns on an accelerator; None: workers play.
       finished: the metrics of the finished iterations.
       now: the clock, in seconds.
     """
@@ -57,10 +56,10 @@ class Loop:
     count: int
     repeated: Sequence[End]
     workers: Workers
+    play: WorkerPlay | DevicePlay
     learner: TrainingModel
     network: keras.Model
     grade: Callable[[], dict[str, float]]
-    device: SelfPlay | None
     now: Callable[[], float]
     finished: list[Metrics] = field(default_factory=list)
 
@@ -68,11 +67,6 @@ class Loop:
     def number(self) -> int:
         """The iteration to run, counted from 1."""
         return len(self.finished) + 1
-
-    @property
-    def champion(self) -> Path:
-        """The file of the network that plays."""
-        return self.out / run_files.BEST
 
     @property
     def candidate(self) -> Path:
@@ -91,69 +85,92 @@ def run(
 
     `repeated` and `now` are those of `Loop`.
     """
-    out, count = Path(str(folder.storage)), iterations.number_of(config, repeated)
-    stored = None if folder.starts else checkpoint.load(out)
-    begun = folder.result or run_files.games_folder(out, 2).exists()
-    if begun and stored is None and not folder.starts:
-        raise UserError(f"{out / checkpoint.FILE}: missing, though the run has finished iterations; {run_files.LOST}")
-    arrays, state = stored or ([], {"finished": []})
-    finished = state["finished"]
+    out, count = Path(str(folder.storage)), iterations.count_of(config, repeated)
+    variables, finished = resumed(folder)
     if finished:  # a killed process may not have come to it
-        run_files.publish(folder, finished, count)
+        run_files.publish(folder, config, finished, count)
     if len(finished) >= count:
         return f"{result(out, finished)} (finished before, nothing to do)"
     for earlier in finished:  # what is missing shows before anything is played
         if earlier["games_hash"]:  # else nobody played, or the games stayed on a device
             run_files.verify_games(out, earlier["iteration"], earlier["games_hash"])
     networks.start_backend(aloud=True)
-    from distill.networks import saved
-    from distill.training import continual, step, tensorboard
+    from distill.training import tensorboard
 
     log = tensorboard.TensorBoard(out, "iteration") if config.machine.log == "tensorboard" else None
-    boards = grades.boards(config.arena.eval_boards)
-    initial = step.initial_network(config.arch, config.init, True, config.seed) if stored is None else None
-    folder.begin()  # everything has been checked
-    if initial is not None:
-        saved.save_network(initial, out / run_files.BEST)
-    network = saved.load_core(out / run_files.BEST)
-    learner = continual.begin(network, config.recipe())
-    if stored is not None:  # not the champion where a candidate was rejected
-        checkpoint.restore(learner, arrays, out)
-    # Follows later changes of the weights, so its graph is traced once.
-    player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
-    device = None
-    if config.machine.device_lanes:
-        from distill.alphazero.on_device import SelfPlay
-
-        device = SelfPlay(learner, config, now)
-        device.warm_up()
-    if device is None or config.arena.gate is not None:
-        for search in ("uct", "puct") if config.schedule.teacher_share else ("puct",):
-            compiling.prepare(search)
-    if config.is_timed:  # load Keras and trace graphs now
-        if device is None:
-            workers.warm_up(pool, config, out / run_files.BEST)
-        grades.grade(player, boards)
-    loop = Loop(
-        out=out, config=config, count=count, repeated=repeated, workers=pool, learner=learner, network=network,
-        grade=partial(grades.grade, player, boards), device=device, now=now, finished=finished,
-    )  # fmt: skip
+    loop = prepared(config, folder, pool, count, repeated, now, variables, finished)
     began = now()  # what came before is no part of the minutes
     while loop.number <= count:
         finished.append(iterate(loop, began))
         began = now()
         say(line(finished[-1], count))
-        run_files.publish(folder, finished, count)
+        run_files.publish(folder, config, finished, count)
         if log:
             log.on_epoch_end(len(finished), finished[-1])
     return result(out, finished)
 
 
+def resumed(folder: run_folder.Run) -> tuple[checkpoint.Values | None, list[Metrics]]:
+    """The learner's variables in the checkpoint, and the metrics of the finished iterations; None and [] for a new run.
+
+    Raises UserError where the checkpoint is damaged, or missing though an iteration was finished.
+    """
+    if folder.starts:
+        return None, []
+    out = Path(str(folder.storage))
+    stored = checkpoint.load(out)
+    # Iteration 2 begins only after the checkpoint of iteration 1.
+    if stored is None and (folder.result or run_files.games_folder(out, 2).exists()):
+        raise UserError(f"{out / checkpoint.FILE}: missing, though the run has finished iterations; {run_files.LOST}")
+    return (stored[0], stored[1]["finished"]) if stored else (None, [])
+
+
+def prepared(
+    config: SelfPlayConfig,
+    folder: run_folder.Run,
+    pool: Workers,
+    count: int,
+    repeated: Sequence[End],
+    now: Callable[[], float],
+    variables: checkpoint.Values | None,
+    finished: list[Metrics],
+) -> Loop:
+    """Check what is left to check, begin the folder, and load and compile everything, so that no iteration waits.
+
+    The arguments are those of `run`, `Loop` and `resumed`.
+    """
+    from distill.networks import saved
+    from distill.training import continual, step
+
+    out = Path(str(folder.storage))
+    boards = grades.boards(config.arena.eval_boards)
+    initial = step.initial_network(config.arch, config.init, True, config.seed) if variables is None else None
+    folder.begin()  # everything has been checked
+    if initial is not None:
+        saved.save_network(initial, out / run_files.BEST)
+    network = saved.load_core(out / run_files.BEST)
+    learner = continual.begin(network, config.recipe())
+    if variables is not None:  # not the champion where a candidate was rejected
+        checkpoint.restore(learner, variables, out)
+    # Follows later changes of the weights, so its graph is traced once.
+    player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
+    if config.machine.device_lanes:
+        from distill.alphazero.on_device import DevicePlay
+
+        play: WorkerPlay | DevicePlay = DevicePlay(learner, config, now)
+    else:
+        play = WorkerPlay(out=out, config=config, pool=pool, learner=learner)
+    play.warm_up()
+    if config.is_timed:  # trace the graph now
+        grades.grade(player, boards)
+    return Loop(
+        out=out, config=config, count=count, repeated=repeated, workers=pool, play=play, learner=learner,
+        network=network, grade=partial(grades.grade, player, boards), now=now, finished=finished,
+    )  # fmt: skip
+
+
 def iterate(loop: Loop, began: float) -> Metrics:
     """One iteration, which `began` at this time by `loop.now`; returns its metrics."""
-    from distill.networks import saved
-    from distill.training.step import copy_learned
-
     config, number, earlier = loop.config, loop.number, loop.finished[-1] if loop.finished else {}
     end = End(games=config.schedule.games)
     if loop.repeated:
@@ -161,29 +178,16 @@ def iterate(loop: Loop, began: float) -> Metrics:
     elif config.is_timed:
         end = iterations.by_clock(config, number, loop.count, earlier, began, loop.now)
     share = iterations.share_gone(config, number, loop.count)
-    player = None
-    if end.plays and not loop.device:
-        player = iterations.player(config, number, share, loop.champion)
-
-    with games.playing(loop.workers, player, end, run_files.games_folder(loop.out, number)) as finish:
+    with loop.play.begin_games(number, end, share) as finish:
         if not config.is_timed:
             finish()
-        learned = learn(loop, end, share)
+        learned = loop.play.learn(number, end, share, loop.finished)
         if learned["steps"]:
-            copy_learned(loop.learner, loop.network)
-            loop.candidate.parent.mkdir(parents=True, exist_ok=True)
-            saved.save_network(loop.network, loop.candidate)
+            save_candidate(loop)
         played = finish()
     accepted, score = arena(loop, learned["steps"])
-    metrics = {
-        "iteration": number,
-        **played,
-        "simulations": player.settings.search.simulations if player else 0,
-        **learned,
-        "score": score,
-        "accepted": accepted,
-        **loop.grade(),
-    }
+    # No two parts have a name in common; their order is that of the columns of the history.
+    metrics = {"iteration": number, **played, **learned, "score": score, "accepted": accepted, **loop.grade()}
     seconds = loop.now() - began
     metrics |= {"seconds": round(seconds, 1), "minutes": round(earlier.get("minutes", 0.0) + seconds / 60, 3)}
     metrics["saving_seconds"] = 0.0 if end.at is None else round(loop.now() - end.at, 1)
@@ -191,37 +195,14 @@ def iterate(loop: Loop, began: float) -> Metrics:
     return metrics
 
 
-def learn(loop: Loop, end: End, share: float) -> Metrics:
-    """Learn from the latest games until the end of the iteration, after this share of the time; returns the metrics."""
-    from distill.training import continual
+def save_candidate(loop: Loop) -> None:
+    """Save what has been learned in this iteration."""
+    from distill.networks import saved
+    from distill.training.step import copy_learned
 
-    number, rate = loop.number, iterations.learning_rate(loop.config, loop.number, share)
-    if loop.device:
-        state = loop.device.run(loop.config.search_at(share), rate, end.is_over)
-        return state | {"learning_rate": rate}
-    if loop.config.is_timed and number == 1:  # there are no games to learn from
-        return {"training_loss": None, "learning_rate": None, "steps": 0, "replay_boards": 0, "step_seconds": 0.0}
-    table = replay.table(training_games(loop), canonical.excluded_keys("benchmark"))
-    purposes = iterations.SAMPLE, iterations.TRAINING
-    sample, training = (iterations.seed_of(loop.config, number, purpose) for purpose in purposes)
-    drawn = replay.sample(table, loop.config.replay.boards, sample)
-    say(f"iteration {number}: training the network")
-    state = continual.learn(loop.learner, drawn, rate, training, end.steps, end.is_over)
-    return state | {"learning_rate": rate, "replay_boards": len(table)}
-
-
-def training_games(loop: Loop) -> list[schema.Shard]:
-    """The shards of the latest games."""
-    window, rows = loop.config.replay, loop.config.replay.rows
-    if rows is not None and window.share is not None:
-        # A long run learns from a share of the networks' rows, which exceeds the fixed window at some time.
-        teacher = iterations.teacher_plays
-        by_networks = [last["rows"] for last in loop.finished if not teacher(loop.config, last["iteration"])]
-        rows = max(rows, int(window.share * sum(by_networks)))
-    with_games = [metrics["iteration"] for metrics in loop.finished if metrics["games"]]
-    if not loop.config.is_timed:  # with a clock, this iteration is still being played
-        with_games.append(loop.number)
-    return replay.latest([run_files.games_folder(loop.out, number) for number in with_games], rows, window.games)
+    copy_learned(loop.learner, loop.network)
+    loop.candidate.parent.mkdir(parents=True, exist_ok=True)
+    saved.save_network(loop.network, loop.candidate)
 
 
 def arena(loop: Loop, steps: int) -> tuple[bool, float | None]:
@@ -230,7 +211,7 @@ def arena(loop: Loop, steps: int) -> tuple[bool, float | None]:
     if config.arena.gate is None or not steps:
         return bool(steps), None
     seed = iterations.seed_of(config, loop.number, iterations.ARENA)
-    score = workers.arena(loop.workers, config, loop.candidate, loop.champion, seed)
+    score = workers.arena(loop.workers, config, loop.candidate, loop.out / run_files.BEST, seed)
     return score >= config.arena.gate, score
 
 

@@ -18,8 +18,8 @@ Dimensions: B lanes (games), N rows of the window, A = 7 columns, K steps whose 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,18 +27,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from distill.alphazero import iterations
+from distill.alphazero.iterations import End
+from distill.alphazero.run_files import Metrics
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import say
 from distill.datasets import batching, canonical
 from distill.game import encoding
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, has_four, landing, winning_cells
 from distill.games.playing import OpeningMoves, opening_pairs
-from distill.mcts import device
-from distill.mcts.device_tree import canonical_keys
+from distill.mcts import compiling, device
+from distill.mcts.device_tree import NodeLabels, canonical_keys
 from distill.mcts.settings import PuctSettings
 from distill.networks import backend
 from distill.networks.device_labeller import evaluates
 from distill.training import checkpoint, losses, step, streams
+
+# None of these is a setting. Whoever changes one, or a computation below, adds 1 to `run_files.DEVICE_VERSION`.
 
 VALUE_STEPS = 127
 """Steps of a stored value between 0 and 1."""
@@ -132,7 +137,7 @@ def openings(key: Any, count: int, moves: OpeningMoves) -> tuple[Any, Any]:
 
 def new_lanes(key: Any, count: int, moves: OpeningMoves) -> Lanes:
     key, shares = jax.random.split(key)
-    # "First" labels that are older than the window are never written to.
+    # Only the `open` latest entries of `first` are used, and `open` is 0, so zeros are safe.
     return Lanes(*openings(key, count, moves), random_shares(shares, count), jnp.zeros(count, jnp.int32),
                  jnp.zeros(OPEN_STEPS, jnp.int64), jnp.int32(0))  # fmt: skip
 
@@ -171,13 +176,29 @@ def play_step(
       improved: share of the improved policy in the policy to learn; the rest are the shares of the visits.
     """
     noisy, draw, wild, wild_column, ends, fresh, fresh_share = jax.random.split(key, 7)
-    count, capacity, settings = search.lanes, len(window.value), search.settings
+    count, settings = search.lanes, search.settings
     gamma = jax.random.gamma(noisy, settings.dirichlet_alpha, (count, COLUMNS), jnp.float32)
     labels = search(lanes.current, lanes.mask, weights, simulations, gamma, noise)
+    first = window.written
+    window = write_labels(window, labels, excluded, simulations, improved)
+
+    column, is_random = choose_moves((draw, wild, wild_column), lanes, labels, settings.sampling_plies)
+    current, mask, won, full = after(lanes.current, lanes.mask, column)
+    proven = labels.proven[:, 0]
+    drawn = full & ~won & ~proven  # an unproven last move is a draw
+    known = proven | drawn
+    window = settle(window, lanes, known, jnp.where(drawn, 0, labels.value[:, 0]), settings.discount)
+
+    over = won | full | (proven & (jax.random.uniform(ends, (count,), jnp.float32) < END_OF_PROVEN))
+    moved = lanes._replace(current=current, mask=mask)
+    return window, next_games((fresh, fresh_share), moves, moved, over, known | is_random, first)
+
+
+def write_labels(window: Window, labels: NodeLabels, excluded: Any, simulations: Any, improved: Any) -> Window:
+    """Write the roots' labels, then those of other nodes that are worth it; the arguments are those of `play_step`."""
+    count, capacity = len(labels.current), len(window.value)
     keys = canonical_keys(labels.current.reshape(-1), labels.mask.reshape(-1))
     learned = ~jnp.isin(keys, excluded, method="binary_search").reshape(labels.reached.shape)
-
-    # Write the roots' labels, then those of other nodes that are worth it.
     is_searched = labels.reached >= jnp.maximum(LEAST_VISITS, simulations // 2)
     inner = learned & (is_searched | (labels.proven & (labels.reached > 0)))
     inner = inner[:, 1:].reshape(-1)
@@ -186,7 +207,7 @@ def play_step(
         written + jnp.arange(count),
         jnp.where(inner, written + count + jnp.cumsum(inner) - 1, -1),
     ])  # fmt: skip
-    row = jnp.where(number >= 0, number % capacity, capacity)
+    row = jnp.where(number >= 0, number % capacity, capacity)  # rows beyond the window are dropped
 
     def rows(values: Any) -> Any:
         return jnp.concatenate([values[:, 0], values[:, 1:].reshape(-1, *values.shape[2:])])
@@ -198,7 +219,7 @@ def play_step(
     target = jnp.rint(255 * (improved * labels.policy + (1 - improved) * shares)).astype(jnp.uint8)
     target = jnp.where(learned[..., None], target, 0)
     value = jnp.rint(VALUE_STEPS * labels.value).astype(jnp.int8)
-    window = Window(
+    return Window(
         window.current.at[row].set(rows(words(labels.current)), mode="drop"),
         window.mask.at[row].set(rows(words(labels.mask)), mode="drop"),
         window.policy.at[row].set(rows(target), mode="drop"),
@@ -206,42 +227,62 @@ def play_step(
         written + count + inner.sum(),
     )
 
-    # Play a move.
-    root_visits, proven = labels.visits[:, 0], labels.proven[:, 0]
+
+def choose_moves(keys: tuple[Any, Any, Any], lanes: Lanes, labels: NodeLabels, sampling_plies: int) -> tuple[Any, Any]:
+    """int32 (B,) and bool (B,): the columns to play, and whether a column is random.
+
+    In the first plies they are drawn by the visits of the roots, later they are the labels.
+    """
+    draw, wild, wild_column = keys
+    count, root_visits = len(lanes.mask), labels.visits[:, 0]
     shares = jnp.cumsum(root_visits, 1) / root_visits.sum(1, keepdims=True)
     threshold = jax.random.uniform(draw, (count, 1), jnp.float32)
     sampled = jnp.minimum((shares <= threshold).sum(1), COLUMNS - 1).astype(jnp.int32)
-    early = jax.lax.population_count(lanes.mask) < settings.sampling_plies
+    early = jax.lax.population_count(lanes.mask) < sampling_plies
     is_random = jax.random.uniform(wild, (count,), jnp.float32) < lanes.random_moves
     column = jnp.where(early, sampled, labels.label[:, 0])
-    column = jnp.where(is_random, random_columns(wild_column, landing(lanes.mask) != 0), column)
-    current, mask, won, full = after(lanes.current, lanes.mask, column)
+    return jnp.where(is_random, random_columns(wild_column, landing(lanes.mask) != 0), column), is_random
 
-    # Half of the value of open labels becomes the game's result, discounted. An unproven last move is a draw.
-    drawn = full & ~won & ~proven
-    known = proven | drawn
-    result = jnp.where(drawn, 0, labels.value[:, 0])
+
+def settle(window: Window, lanes: Lanes, known: Any, result: Any, discount: float) -> Window:
+    """Give open labels the value 0.5 × that of their search + 0.5 × the result of their game, discounted.
+
+    Args:
+      lanes: those before the move.
+      known: bool (B,): games whose result is known.
+      result: float32 (B,), for the side to move.
+    """
+    count, capacity = len(known), len(window.value)
     ago = jnp.arange(1, OPEN_STEPS + 1, dtype=jnp.int32)[:, None]  # (K, 1)
     first = lanes.first[:, None] + jnp.arange(count)
     settled = known & (ago <= lanes.open) & (window.written - first <= capacity)
     row = jnp.where(settled, first % capacity, capacity).reshape(-1)
-    returns = (VALUE_STEPS * result * (-settings.discount) ** ago.astype(jnp.float32)).reshape(-1)
+    returns = (VALUE_STEPS * result * (-discount) ** ago.astype(jnp.float32)).reshape(-1)
     before = window.value[jnp.minimum(row, capacity - 1)].astype(jnp.float32)
     mixed = jnp.rint(0.5 * before + 0.5 * returns).astype(jnp.int8)
-    window = window._replace(value=window.value.at[row].set(mixed, mode="drop"))
+    return window._replace(value=window.value.at[row].set(mixed, mode="drop"))
 
-    # Start the next games.
-    over = won | full | (proven & (jax.random.uniform(ends, (count,), jnp.float32) < END_OF_PROVEN))
-    new_current, new_mask = openings(fresh, count, moves)
-    lanes = Lanes(
-        jnp.where(over, new_current, current),
-        jnp.where(over, new_mask, mask),
-        jnp.where(over, random_shares(fresh_share, count), lanes.random_moves),
-        jnp.where(over | known | is_random, 0, jnp.minimum(lanes.open + 1, OPEN_STEPS)),
-        jnp.concatenate([written[None], lanes.first[:-1]]),
-        lanes.games + over.sum(dtype=jnp.int32),
+
+def next_games(keys: tuple[Any, Any], moves: OpeningMoves, moved: Lanes, over: Any, closed: Any, first: Any) -> Lanes:
+    """The lanes of the next step: a new game where one is over.
+
+    Args:
+      moved: the lanes with their positions after the move.
+      over: bool (B,): games that have ended.
+      closed: bool (B,): games whose labels so far no longer wait for a result.
+      first: int64 (): number of the first root's label in this step.
+    """
+    opening, share = keys
+    count = len(over)
+    current, mask = openings(opening, count, moves)
+    return Lanes(
+        jnp.where(over, current, moved.current),
+        jnp.where(over, mask, moved.mask),
+        jnp.where(over, random_shares(share, count), moved.random_moves),
+        jnp.where(over | closed, 0, jnp.minimum(moved.open + 1, OPEN_STEPS)),
+        jnp.concatenate([first[None], moved.first[:-1]]),
+        moved.games + over.sum(dtype=jnp.int32),
     )
-    return window, lanes
 
 
 # Learning -------------------------------------------------------------------------------------------------------------
@@ -259,17 +300,15 @@ def batch_of(columns: Mapping[str, Any], rows: Any, mirrored: Any) -> streams.Ba
     return boards, targets, (total > 0).astype(jnp.float32)
 
 
-class SelfPlay:
-    """What a run has on the device: games, window and learner.
+class DevicePlay:
+    """What a run has on the device: games, window and learner. `worker_play.WorkerPlay` has the same methods.
 
     Args:
       learner: the network that learns; the average of its weights plays.
       now: the clock, in seconds.
     """
 
-    def __init__(
-        self, learner: step.TrainingModel, config: SelfPlayConfig, now: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, learner: step.TrainingModel, config: SelfPlayConfig, now: Callable[[], float]) -> None:
         loss, lanes, moves = losses.policy_and_value_loss, config.machine.device_lanes or 0, config.opening_moves
         # Boards that are not learned have the weight 0, so the value's error must be that of each board.
         learner.loss_of_boards = partial(loss, value_weight=learner.recipe.targets.value_weight, by_board=True)
@@ -307,6 +346,24 @@ class SelfPlay:
         checkpoint.restore(self.learner, before)
         with jax.enable_x64(True):  # its labels are of one simulation
             self.lanes, self.window = self.begin(jax.random.key(self.config.seed)), new_window(len(self.window.value))
+        if self.config.arena.gate is not None:  # the arena is played on the CPU
+            compiling.prepare("puct")
+
+    @contextmanager
+    def begin_games(self, _number: int, _end: End, share: float) -> Iterator[Callable[[], Metrics]]:
+        """Yield the function that returns what `learn` has played since: it plays and learns in turns."""
+        games, labels = int(self.lanes.games), int(self.window.written)
+        yield lambda: {
+            "games": int(self.lanes.games) - games,
+            "rows": int(self.window.written) - labels,
+            "games_hash": None,  # they stay on the device
+            "simulations": self.config.search_at(share).simulations,
+        }
+
+    def learn(self, number: int, end: End, share: float, _finished: Sequence[Metrics]) -> Metrics:
+        """Play and learn in turns until the end of an iteration; returns the metrics of the training."""
+        learning_rate = iterations.learning_rate(self.config, number, share)
+        return self.run(self.config.search_at(share), learning_rate, end.is_over) | {"learning_rate": learning_rate}
 
     def play(self, search: PuctSettings, weights: Any) -> int:
         """Search and play a move in each game; returns the number of new labels."""
@@ -322,12 +379,12 @@ class SelfPlay:
         self.stream.columns = {name: getattr(self.window, name) for name in ("current", "mask", "policy", "value")}
         return int(self.window.written) - before
 
-    def run(self, search: PuctSettings, rate: float, is_over: Callable[[], bool]) -> dict[str, Any]:
-        """Play and learn in turns until it is over; returns the metrics of an iteration.
+    def run(self, search: PuctSettings, learning_rate: float, is_over: Callable[[], bool]) -> Metrics:
+        """Play and learn in turns until it is over; returns the metrics of the training, and the speeds.
 
         Raises UserError if the loss becomes NaN or infinite.
         """
-        recipe, games = self.learner.recipe, int(self.lanes.games)
+        recipe = self.learner.recipe
         labels = evaluations = steps = 0
         total = playing = learning = 0.0
         while True:
@@ -348,16 +405,13 @@ class SelfPlay:
                 self.learner,
                 self.stream,
                 range(max(1, REUSE * new // recipe.batch_size)),
-                lambda number, done=done: rate * min(1, (done + number + 1) / WARM_UP_STEPS),  # type: ignore[misc]
+                lambda number, done=done: learning_rate * min(1, (done + number + 1) / WARM_UP_STEPS),  # type: ignore[misc]
                 is_over=lambda until=until: is_over() or self.now() >= until,  # type: ignore[misc]
             )
             steps, total, learning = steps + taken, total + taken * means["loss"], learning + self.now() - learned_from
             if is_over():
                 break
         return {
-            "games": int(self.lanes.games) - games,
-            "rows": labels,
-            "simulations": search.simulations,
             "training_loss": total / steps,
             "steps": steps,
             "step_seconds": round(learning, 2),

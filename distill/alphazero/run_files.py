@@ -31,6 +31,8 @@ FREE = (
     "machine.workers", "machine.cluster", "machine.lanes", "machine.log",
 )  # fmt: skip
 """Settings that may change when a run is resumed."""
+DEVICE_VERSION = 1
+"""Version of self-play on a device: add 1 when a change in `on_device.py` changes its games or what it learns."""
 
 PANELS = {
     "loss": ["training_loss"],
@@ -50,6 +52,8 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
     if file and file.resolve().parent == out.resolve():
         raise UserError(f"--replay {file}: a run cannot be repeated in its own folder; name another --out")
     also = {"puct_version": puct.PUCT_VERSION, "replay": file_hash(file) if file else None}
+    if config.machine.device_lanes:
+        also["device_version"] = DEVICE_VERSION
     return identity.opened(config, out, KIND, FILES, FREE, **also)
 
 
@@ -79,10 +83,11 @@ def games_hash(result: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical_json(result).encode()).hexdigest()
 
 
-def publish(folder: run_folder.Run, finished: Sequence[Metrics], iterations: int) -> None:
+def publish(folder: run_folder.Run, config: SelfPlayConfig, finished: Sequence[Metrics], count: int) -> None:
     """Bring `best.keras`, curves and record up to the last finished iteration.
 
-    The record of a run by the clock that has finished all its `iterations` says what `--replay` repeats.
+    The record of a run by the clock that has finished all its `count` iterations says what `--replay` repeats, unless
+    its games were played on a device.
     """
     out = Path(str(folder.storage))
     new = candidate(out, len(finished))
@@ -91,8 +96,6 @@ def publish(folder: run_folder.Run, finished: Sequence[Metrics], iterations: int
     new.unlink(missing_ok=True)
     history.write(out, finished, PANELS, "iteration")
     result = {"iterations": len(finished), **finished[-1]}
-    settings = folder.ours.settings
-    schedule, on_device = settings["schedule"], settings["machine"]["device_lanes"]
-    if len(finished) == iterations and (schedule["minutes"] or schedule["replay"]) and not on_device:
+    if len(finished) == count and config.is_timed and not config.machine.device_lanes:
         result["replay"] = [{name: metrics[name] for name in ("games", "steps")} for metrics in finished]
     folder.finish(result)

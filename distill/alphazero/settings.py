@@ -164,7 +164,7 @@ class SelfPlayConfig(SelfPlaySettings):
 
     @property
     def is_timed(self) -> bool:
-        """Whether a clock ends the iterations, or ended those that are repeated: the network learns meanwhile."""
+        """Whether this run, or the run that it repeats, is limited by a clock: then the network learns meanwhile."""
         return self.schedule.minutes is not None or self.schedule.replay is not None
 
     def recipe(self) -> Recipe:

@@ -144,11 +144,11 @@ keras.utils.set_random_seed(1)
 core = networks.build("pillar", True, features=4, blocks=1, hidden=8)
 learning = dict(batch_size=32, optimizer="muon", ema=0.5, value_target="value")
 games = dict(opening_moves=(0, 8), minutes=1, device_lanes=16)
-replay = {{"replay.rows": 512, "replay.share": 0.4}}
+replay = {{"replay.rows": 512, "replay.share": 0.4, "arena.gate": None}}
 search = dict(simulations=8, root="puct", exploration=1, discount=0.98)
 config = build(SelfPlayConfig, learning | games | replay | search)
 learner, clock, search = continual.begin(core, config.recipe()), itertools.count(0, 0.2), config.search
-games = on_device.SelfPlay(learner, config, lambda: next(clock))
+games = on_device.DevicePlay(learner, config, lambda: next(clock))
 games.warm_up()
 first = [np.asarray(weight) for weight in step.learned_weights(learner)[0]]
 for weight, variable in zip(first, core.trainable_variables, strict=True):
@@ -156,8 +156,9 @@ for weight, variable in zip(first, core.trainable_variables, strict=True):
 
 for root in ("gumbel", "puct"):
     looks = itertools.count()
-    metrics = games.run(search.replace(root=root), 0.01, lambda: next(looks) > 40)
-    assert metrics["rows"] >= 32 and metrics["steps"] > 10, metrics
+    with games.begin_games(1, None, 0.0) as finish:
+        learned = games.run(search.replace(root=root), 0.01, lambda: next(looks) > 40)
+    assert finish()["rows"] >= 32 and learned["steps"] > 10, (finish(), learned)
 losses = [step.fit(learner, games.stream, range(50), lambda _: 0.02)[1]["loss"] for _ in range(4)]
 assert losses[-1] < losses[0] - 0.1, losses
 averages, values = step.learned_weights(learner)[0], learner.trainable_variables

@@ -3,7 +3,8 @@
 - iterations by a clock fill the minutes, whatever the speed of the machine; an interrupted one has the time left to it;
 - searches grow by the stages, the learning rate rises and falls, the first games are the teacher's, the last iteration
   only learns; with counts, nothing of this depends on the number of iterations;
-- the record of a finished run is read as counts; a file that is none, and a run with other settings, is refused.
+- the record of a finished run is read as counts; a file that is none, and a run with other settings, is refused;
+- only a run on a device depends on the version of what is computed there.
 """
 
 import json
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from distill.alphazero import games, iterations, run_files
+from distill.alphazero import iterations, run_files, worker_play
 from distill.alphazero.iterations import End
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
@@ -33,14 +34,14 @@ def hour(**changes: Any) -> SelfPlayConfig:
 @pytest.fixture(autouse=True)
 def network(monkeypatch):
     """A player whose network is no file, so that only its settings show."""
-    monkeypatch.setattr(games, "network_player", lambda settings, _: SimpleNamespace(settings=settings))
+    monkeypatch.setattr(worker_play, "network_player", lambda settings, _: SimpleNamespace(settings=settings))
 
 
 def one_of(config: SelfPlayConfig, number: int, count: int, end: End) -> SimpleNamespace:
     """What an iteration is: who plays, its search, and how fast it learns."""
     share = iterations.share_gone(config, number, count)
     return SimpleNamespace(
-        player=iterations.player(config, number, share, CHAMPION) if end.plays else None,
+        player=worker_play.player_of(config, number, share, CHAMPION) if end.plays else None,
         search=config.search_at(share),
         learning_rate=iterations.learning_rate(config, number, share),
     )
@@ -51,7 +52,7 @@ def one_of(config: SelfPlayConfig, number: int, count: int, end: End) -> SimpleN
 def test_iterations_by_the_clock_fill_the_minutes(minutes, step, shard, saving):
     """Seconds of a step, of a shard of games, and of saving and grading; half of the time twice as long."""
     time, earlier, config = [100.0], dict[str, float](), hour(minutes=minutes)
-    of = iterations.number_of(config)
+    of = iterations.count_of(config)
     for number in range(1, of + 1):
         began, slower = time[0], 1 + number % 2
         end = iterations.by_clock(config, number, of, earlier, began, lambda: time[0])
@@ -67,7 +68,7 @@ def test_iterations_by_the_clock_fill_the_minutes(minutes, step, shard, saving):
 
 def iterations_of(config: SelfPlayConfig) -> list[Any]:
     """The iterations of a run by the clock."""
-    of = iterations.number_of(config)
+    of = iterations.count_of(config)
     ends = [iterations.by_clock(config, number, of, {}, 0, lambda: 0) for number in range(1, of + 1)]
     return [one_of(config, number, of, end) for number, end in enumerate(ends, 1)]
 
@@ -76,7 +77,7 @@ def test_searches_and_learning_rates_follow_the_share_of_the_time():
     config, of = hour(), 21
     run = iterations_of(config)
     assert len(run) == of
-    assert [isinstance(one.player, games.Player) for one in run] == [True] * 2 + [False] * 19
+    assert [isinstance(one.player, worker_play.ShardPlayer) for one in run] == [True] * 2 + [False] * 19
     assert run[-1].player is None
     searches = [(one.player.settings.search.root, one.player.settings.search.simulations) for one in run[2:-1]]
     assert searches == [("gumbel", 16)] * 5 + [("puct", 64)] * 13
@@ -116,6 +117,12 @@ def test_the_record_of_a_run_with_the_same_settings_is_read_as_counts(tmp_path):
             iterations.recorded(file, same)
 
 
+@pytest.mark.parametrize("lanes", [0, 16])
+def test_only_a_run_on_a_device_depends_on_the_version_of_its_games(tmp_path, lanes):
+    with run_files.opened(tmp_path, hour(device_lanes=lanes)) as folder:
+        assert folder.ours.identity.get("device_version") == (run_files.DEVICE_VERSION if lanes else None)
+
+
 @pytest.mark.parametrize("preset", ["hour", "night"])
 def test_the_records_that_ship_can_be_repeated(preset):
     """By the preset that made them, in the precision of their processors."""
@@ -124,5 +131,5 @@ def test_the_records_that_ship_can_be_repeated(preset):
     config = cli.parse(SelfPlayConfig, ["--preset", preset, "--set", f"precision={precision}"], PRESETS)
     known = identity.identity(config, run_files.FREE, puct_version=puct.PUCT_VERSION)
     ends = iterations.recorded(Path("models/long") / preset / run_folder.RECORD, known)
-    assert len(ends) == iterations.number_of(config)
+    assert len(ends) == iterations.count_of(config)
     assert not ends[-1].plays

@@ -1,0 +1,231 @@
+"""Play on workers: the teacher or a network plays shard after shard, and this process learns from the games.
+
+    play.warm_up()
+    with play.begin_games(number, end, share) as finish:     # shards appear in a folder while the block runs
+        learned = play.learn(number, end, share, finished)   # {"training_loss": ..., "steps": ..., ...}
+        played = finish()                                    # {"games": ..., "rows": ..., ...}
+
+A task is one shard or a few. Networks travel to the workers of a cluster by the hash of their file. A worker that dies
+costs the shards of its task. Games that are in flight when a clock ends the iteration are given up.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from distill import networks
+from distill.alphazero import iterations, run_files, workers
+from distill.alphazero.iterations import End
+from distill.alphazero.run_files import Metrics
+from distill.alphazero.settings import SelfPlayConfig
+from distill.common import Progress, run_folder, say
+from distill.common.executors import Workers
+from distill.common.progress import silent
+from distill.datasets import canonical, replay
+from distill.game import outputs
+from distill.game.rules import Bitboards
+from distill.games import schema, selfplay, shards
+from distill.games.shards import RunSettings
+from distill.mcts import compiling
+from distill.mcts.settings import UctSettings
+
+if TYPE_CHECKING:
+    from distill.training.step import TrainingModel
+
+POLL = 1.0
+"""Seconds between two looks at whether games are finished: a wait without end would ignore Ctrl-C."""
+
+
+class TimeIsOverError(Exception):
+    """Ends the games of a worker."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardPlayer:
+    """Who plays shards of games: the teacher, or a network.
+
+    Attributes:
+      identity: that of the games.
+      play: in a worker, (tasks, seconds, files) → their shards, or as many as are finished after so many seconds.
+      files: the files that a worker needs to play.
+      at_once: shards that a worker plays side by side.
+    """
+
+    settings: RunSettings | SelfPlayConfig
+    identity: Mapping[str, Any]
+    play: Callable[..., list[shards.Encoded]]
+    files: Sequence[Path] = ()
+    at_once: int = 1
+
+
+def teacher(settings: RunSettings) -> ShardPlayer:
+    """The player whose search needs no network. Its shards take a second, so it finishes them."""
+    identity = shards.identity(settings)
+    return ShardPlayer(settings=settings, identity=identity, play=partial(shards.make_shards, settings, identity))
+
+
+def network_player(config: SelfPlayConfig, network: Path) -> ShardPlayer:
+    """The player with the network in a file. Raises UserError for a network without a value head."""
+    networks.start_backend()
+    from distill.networks import heads, saved
+    from distill.networks.evaluator import weights_hash
+
+    core = saved.load_core(network)
+    heads.require_value(core, str(network))
+    # The games depend on the weights, not on the name of the file.
+    identity = selfplay.identity(config, f"{weights_hash(core)}-{config.machine.precision}")
+    play, at_once = partial(guided, config, identity), max(1, config.machine.lanes // config.shard_games)
+    return ShardPlayer(settings=config, identity=identity, play=play, files=[network], at_once=at_once)
+
+
+def guided(
+    config: SelfPlayConfig, identity: Mapping[str, Any], todo: Sequence[shards.Task], seconds: float, network: Path
+) -> list[shards.Encoded]:
+    """Play shards by a search that the network guides."""
+    ends = time.monotonic() + seconds  # now, because to load a network takes a second
+    evaluate, lanes = workers.evaluator(config, network), config.machine.lanes
+
+    def in_time(current: Bitboards, mask: Bitboards) -> Any:
+        if time.monotonic() > ends:
+            raise TimeIsOverError
+        return evaluate(current, mask)
+
+    encoded = list[shards.Encoded]()
+    games = sum(task.games for task in todo)
+    with suppress(TimeIsOverError), outputs.named(str(network)), Progress(games, "games") as progress:
+        keep, advance = encoded.append, progress.advance
+        selfplay.make_shards(config, identity, in_time, todo, keep, lanes=lanes, advance=advance)
+    return encoded
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerPlay:
+    """Workers play into folders of the run, and this process learns from those games.
+
+    `on_device.DevicePlay` has the same methods.
+
+    Attributes:
+      out: the folder of the run, with the champion, which plays.
+      learner: the network that learns.
+    """
+
+    out: Path
+    config: SelfPlayConfig
+    pool: Workers
+    learner: TrainingModel
+
+    def warm_up(self) -> None:
+        """Compile the searches; with a clock, also load Keras and trace graphs in the workers."""
+        for search in ("uct", "puct") if self.config.schedule.teacher_share else ("puct",):
+            compiling.prepare(search)
+        if self.config.is_timed:
+            workers.warm_up(self.pool, self.config, self.out / run_files.BEST)
+
+    @contextmanager
+    def begin_games(self, number: int, end: End, share: float) -> Iterator[Callable[[], Metrics]]:
+        """Play an iteration until its end, while the block runs; `share` of the time is gone.
+
+        Yields the function that waits for the games and returns the numbers of `games` and `rows`, `games_hash`, and
+        the `simulations` of a search. It raises DataError where workers died at every try.
+        """
+        if not end.plays:
+            yield lambda: {"games": 0, "rows": 0, "games_hash": None, "simulations": 0}
+            return
+        player = player_of(self.config, number, share, self.out / run_files.BEST)
+        out = run_files.games_folder(self.out, number)
+        with shards.opened(out, player.settings, end.games, player.identity) as folder:
+            yield partial(finish, self.pool.begin(play, self.pool, player, end, folder))
+
+    def learn(self, number: int, end: End, share: float, finished: Sequence[Metrics]) -> Metrics:
+        """Learn from the latest games until the end of an iteration; returns the metrics of the training.
+
+        `finished` are the metrics of the finished iterations.
+        """
+        from distill.training import continual
+
+        if self.config.is_timed and number == 1:  # there are no games to learn from
+            return {"training_loss": None, "learning_rate": None, "steps": 0, "replay_boards": 0, "step_seconds": 0.0}
+        table = replay.table(self._latest_games(number, finished), canonical.excluded_keys("benchmark"))
+        purposes = iterations.SAMPLE, iterations.TRAINING
+        sample, training = (iterations.seed_of(self.config, number, purpose) for purpose in purposes)
+        drawn = replay.sample(table, self.config.replay.boards, sample)
+        learning_rate = iterations.learning_rate(self.config, number, share)
+        say(f"iteration {number}: training the network")
+        learned = continual.learn(self.learner, drawn, learning_rate, training, end.steps, end.is_over)
+        return learned | {"learning_rate": learning_rate, "replay_boards": len(table)}
+
+    def _latest_games(self, number: int, finished: Sequence[Metrics]) -> list[schema.Shard]:
+        """The shards to learn from."""
+        window, rows = self.config.replay, self.config.replay.rows
+        if rows is not None and window.share is not None:
+            # A long run learns from a share of the networks' rows, which exceeds the fixed window at some time.
+            teacher = iterations.teacher_plays
+            by_networks = [last["rows"] for last in finished if not teacher(self.config, last["iteration"])]
+            rows = max(rows, int(window.share * sum(by_networks)))
+        with_games = [metrics["iteration"] for metrics in finished if metrics["games"]]
+        if not self.config.is_timed:  # with a clock, this iteration is still being played
+            with_games.append(number)
+        return replay.latest([run_files.games_folder(self.out, one) for one in with_games], rows, window.games)
+
+
+def player_of(config: SelfPlayConfig, number: int, share: float, champion: Path) -> ShardPlayer:
+    """Who plays an iteration: the network in the file `champion`, or the teacher."""
+    seed = iterations.seed_of(config, number, iterations.GAMES)
+    if iterations.teacher_plays(config, number):
+        search = UctSettings(simulations=config.schedule.teacher_simulations, votes=1)
+        shared = {"opening_moves": config.opening_moves, "shard_games": config.shard_games}
+        return teacher(RunSettings(search=search, seed=seed, **shared))
+    search_settings = config.search_at(share)
+    if number <= config.schedule.double_noise_iterations:  # as Connect 4 AI has it
+        search_settings = search_settings.replace(noise_fraction=min(1.0, 2 * search_settings.noise_fraction))
+    return network_player(config.replace(seed=seed, search=search_settings), champion)
+
+
+def finish(games: Future[Metrics]) -> Metrics:
+    """Wait for games that were begun."""
+    while wait([games], timeout=POLL).not_done:
+        pass
+    return games.result()
+
+
+def play(pool: Workers, player: ShardPlayer, end: End, folder: run_folder.Run) -> Metrics:
+    """Let the workers play what the folder lacks, until the end; returns what `WorkerPlay.begin_games` says."""
+    known, work = shards.plan(folder, end.games), partial(workers.alone, player.play)
+    files = [pool.file(path) for path in player.files]
+    calls = ((*call, *files) for call in _tasks(player, end, known, pool.number))
+    # The learner shows its progress while others play, and without processes the player does.
+    done = sum(shard.games for shard in known.done)
+    bar = Progress(known.games, "games", done) if end.steps is None and pool.number > 1 else None
+    with bar or nullcontext():
+        written = shards.make(pool, folder, work, calls, bar.advance if bar else silent)
+    entries = {shard.name: shard for shard in (*known.done, *written)}
+    # Keep the shards before the first gap, so that the count alone says which games a replay must play.
+    kept = [*itertools.takewhile(entries.__contains__, map(schema.shard_name, itertools.count()))]
+    for name in entries.keys() - kept:
+        folder.storage.delete(name)
+    result = shards.finish(folder, [entries[name] for name in kept])
+    counts = {"games": result["games"], "rows": result["rows"], "games_hash": run_files.games_hash(result)}
+    return counts | {"simulations": player.settings.search.simulations}
+
+
+def _tasks(
+    player: ShardPlayer, end: End, known: shards.Plan, worker_count: int
+) -> Iterator[tuple[Sequence[shards.Task], float]]:
+    """A few shards a task and the seconds for it: what the folder lacks, then more while the end has seconds left."""
+    few = max(1, min(player.at_once, len(known.todo) // worker_count))  # every worker gets some
+    for first in range(0, len(known.todo), few):
+        yield known.todo[first : first + few], math.inf
+    size = player.settings.shard_games
+    for first in itertools.count(known.games // size, player.at_once):
+        if not (seconds := end.seconds_left()):
+            return
+        yield [shards.Task(index=first + number, games=size) for number in range(player.at_once)], seconds
