@@ -104,7 +104,7 @@ def predict(current: Any, mask: Any) -> tuple[Any, Any]:
 def puct_speed(simulations: int, seconds: float) -> float:
     """PUCT simulations a second of processor time, in this process."""
     from distill.games import playing
-    from distill.games.selfplay import SelfPlaySettings
+    from distill.games.settings import SelfPlaySettings
     from distill.mcts import puct
 
     settings = SelfPlaySettings(search=puct.PuctSettings(simulations=simulations), opening_moves=(0, 20))

@@ -22,7 +22,7 @@ import numpy as np
 
 from distill import networks
 from distill.games import playing
-from distill.games.selfplay import SelfPlaySettings
+from distill.games.settings import SelfPlaySettings
 from distill.mcts import puct
 
 BATCHES = (64, 128, 256, 512)

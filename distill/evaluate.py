@@ -93,17 +93,17 @@ def run(config: EvaluateConfig) -> str:
     metrics: dict[str, Any] = {}
     page, settings, out = ["# How good every move is"], as_json(config), config.out
     of_games = [Path(name) for name in config.players if _is_data(name)]
-    with run_folder.opened(out, "evaluation", settings, settings=settings, files=FILES, restart=True) as record:
+    with run_folder.opened(out, "evaluation", settings, settings=settings, files=FILES, restart=True) as folder:
         # What is wrong must show before hours of grading.
         reader.verify(map(reader.open_run, of_games))
         players = [names.make(name, config.workers) for name in config.players if Path(name) not in of_games]
         metrics["networks"] = names.evaluated([player.name for player in players])
         grades, line = _grade_players(config, players, metrics, page)
-        last = [line, *(_compare_labels(folder, players, metrics, page) for folder in of_games)]
-        record.begin()
+        last = [line, *(_compare_labels(games, players, metrics, page) for games in of_games)]
+        folder.begin()
         report.plot(out / "by_set.png", grades)
         write_atomically(out / "report.md", ("\n\n".join(page) + "\n").encode())
-        record.finish(report.plain(metrics))
+        folder.finish(report.plain(metrics))
     return f"{' · '.join(last)} · {out / 'report.md'}"
 
 

@@ -26,6 +26,7 @@ from distill.common import Progress, cli, cores, executors
 from distill.common.cluster import Cluster
 from distill.common.settings import CommandLine, NameOrPath, build
 from distill.games import reader, shards
+from distill.games.settings import RunSettings
 from distill.mcts import compiling
 
 PRESETS: cli.Presets = {
@@ -37,7 +38,7 @@ PRESETS: cli.Presets = {
 }
 
 
-class GenerateConfig(shards.RunSettings):
+class GenerateConfig(RunSettings):
     """Play games with a search and store every labelled position."""
 
     command_line: ClassVar[CommandLine] = CommandLine(
@@ -48,11 +49,16 @@ class GenerateConfig(shards.RunSettings):
         examples=("--games 5000", "--preset cheap --set search.exploration=1.4"),
         page="docs/train.md",
     )
-    games: int = Field(5000, ge=1, le=1_000_000_000, description="games in the finished run")
-    workers: int | None = Field(None, ge=1, le=1024, description="processes; default: one per core")
-    out: NameOrPath = Field("data/games", title="FOLDER|URL", description="where shards go, such as s3://bucket/games")
-    restart: bool = Field(False, description="delete the run in the folder and start from scratch")
-    cluster: str | None = Field(None, title="URL", description="Dask scheduler whose workers play: tcp://head:8786")
+    games: int = Field(5000, ge=1, le=1_000_000_000)
+    """games in the finished run"""
+    workers: int | None = Field(None, ge=1, le=1024)
+    """processes; default: one per core"""
+    out: NameOrPath = Field("data/games", title="FOLDER|URL")
+    """where shards go, such as s3://bucket/games"""
+    restart: bool = False
+    """delete the run in the folder and start from scratch"""
+    cluster: str | None = Field(None, title="URL")
+    """Dask scheduler whose workers play: tcp://head:8786"""
 
 
 def generate_games(out: str | Path = "data/games", *, games: int = 5000, **settings: Any) -> reader.Run:
@@ -77,7 +83,7 @@ def generate_games(out: str | Path = "data/games", *, games: int = 5000, **setti
 
 def run(config: GenerateConfig) -> str:
     """Play what is missing of the run, then record the result."""
-    identity, began = shards.identity(config), time.perf_counter()
+    identity, began = config.games_identity(), time.perf_counter()
     stored = config.replace(cluster=None, restart=False)
     with shards.opened(config.out, stored, config.games, identity, restart=config.restart) as folder:
         plan = shards.plan(folder, config.games)
@@ -88,10 +94,10 @@ def run(config: GenerateConfig) -> str:
         processes = max(1, min(config.workers or cores(), len(plan.todo)))
         started = Cluster(config.cluster, shards.versions_here) if config.cluster else executors.started(processes)
         with started as workers, Progress(plan.games, "games", sum(shard.games for shard in plan.done)) as progress:
-            calls, work = [([task],) for task in plan.todo], partial(shards.make_shards, config, identity)
-            entries = shards.make(workers, folder, work, calls, progress.advance)
-        result = shards.finish(folder, [*plan.done, *entries])
-    speed = sum(shard.simulations for shard in entries) / (time.perf_counter() - began) / 1e6
+            calls, work = [([task],) for task in plan.todo], partial(shards.play_shards, config, identity)
+            result = shards.complete(folder, plan, workers, work, calls, progress.advance)
+    simulations = result["simulations"] - sum(shard.simulations for shard in plan.done)
+    speed = simulations / (time.perf_counter() - began) / 1e6
     return f"{result['games']:,} games, {result['rows']:,} rows in {config.out} ({speed:.2f} M simulations/s)"
 
 

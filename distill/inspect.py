@@ -49,11 +49,12 @@ class InspectConfig(Settings):
         examples=("data/games", "s3://bucket/games --labels 0"),
         page="docs/data.md",
     )
-    places: tuple[NameOrPath, ...] = Field(
-        ("data/games",), min_length=1, title="FOLDER|URL", description="folders of games or of packed boards, or URLs"
-    )
-    labels: int = Field(200, ge=0, description="labels that the solver grades and the teacher repeats; 0: none")
-    workers: int = Field(cores(), ge=1, description="processes for the solver and the teacher")
+    places: tuple[NameOrPath, ...] = Field(("data/games",), min_length=1, title="FOLDER|URL")
+    """folders of games or of packed boards, or URLs"""
+    labels: int = Field(200, ge=0)
+    """labels that the solver grades and the teacher repeats; 0: none"""
+    workers: int = Field(cores(), ge=1)
+    """processes for the solver and the teacher"""
 
 
 PRESETS = {"smoke": cli.smoke(places=(str(cli.SMOKE_DATA / "games"),), labels=20)}

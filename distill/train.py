@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 
 from distill import networks
 from distill.common import DataError, UserError, cli, plugins, say
-from distill.common.settings import CommandLine, NameOrPath, Preset, Presets, smoke
+from distill.common.settings import CommandLine, NameOrPath
 from distill.common.settings import build as build_config
 from distill.datasets import preparation, validation
 from distill.games import schema
@@ -47,12 +47,12 @@ KIND = "training run"
 PLACES = ("init", "out", "data", "prepared", "export", "restart", "log")
 """Settings left out of a run's identity: places and files to write, or to read, whose content is hashed instead."""
 
-PRESETS: Presets = {
-    "published": Preset(
+PRESETS: cli.Presets = {
+    "published": cli.Preset(
         "the recipe of the UT Project: Adam, plateau schedule, one-hot votes",
         {"target": "vote", "optimizer": "adam", "schedule": "plateau", "lr": 1e-3, "epochs": 60},
     ),
-    "smoke": smoke(
+    "smoke": cli.smoke(
         data=(cli.SMOKE_DATA / "games",),
         prepared=cli.SMOKE_DATA / "prepared",
         out=lambda config: cli.SMOKE_MODELS / _folder(config).name,

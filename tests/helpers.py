@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.common import file_hash, run_folder
-from distill.common.executors import Workers
 from distill.game import encoding, rules
 from distill.games import reader, schema, shards
-from distill.games.shards import RunSettings
+from distill.games.settings import RunSettings
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
@@ -148,7 +146,7 @@ def write_games(
         for index, first in enumerate(firsts):
             part = table.filter(pa.array((games >= first) & (games < first + shard_games)))
             task = shards.Task(index=index, games=min(shard_games, count - first))
-            shard, content = shards.encoded(part, run, task, first, ())
+            shard, content = shards.encode_shard(part, run, task, first, ())
             (folder / shard.name).write_bytes(content)
             written.append(shard)
         return shards.finish(record, written)
@@ -166,19 +164,11 @@ def shard_hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(folder.rglob("shard-*.parquet"))}
 
 
-def make_shards(workers: Workers, record: run_folder.Run, settings: RunSettings, work: Any) -> list[schema.Shard]:
-    """Make the shards of ten games one by one, as `generate` does; returns their entries."""
-    todo = shards.plan(record, 10).todo
-    return shards.make(
-        workers, record, partial(work, settings, shards.identity(settings)), [([task],) for task in todo]
-    )
-
-
-def die_always(settings: RunSettings, run: Any, tasks: Sequence[shards.Task]) -> Any:
+def die_always(settings: RunSettings, identity: Any, tasks: Sequence[shards.Task]) -> Any:
     """Make shards, but kill each worker that tries shard 1."""
     if tasks[0].index == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    return shards.make_shards(settings, run, tasks)
+    return shards.play_shards(settings, identity, tasks)
 
 
 def same_record(one: Path, other: Path) -> bool:

@@ -15,7 +15,8 @@ from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import cli, run_folder
 from distill.games import inspection, reader, schema, shards
-from distill.games.selfplay import SelfPlaySettings, identity, make_shards
+from distill.games.selfplay import play_in_lock_step
+from distill.games.settings import SelfPlaySettings
 from distill.mcts import puct
 from distill.mcts.settings import PuctSettings
 from distill.networks import heads
@@ -61,12 +62,12 @@ def play_into(
     **more: Any,
 ) -> dict[str, Any]:
     """Play games as far as the folder lacks them; returns the result."""
-    run = identity(settings, network)
+    run = settings.games_identity(network)
     with shards.opened(folder, settings, number, run) as record:
         todo = shards.plan(record, number).todo
         record.begin()
         write = lambda encoded: record.storage.write(encoded[0].name, encoded[1])  # noqa: E731
-        make_shards(settings, run, evaluate, todo, write, **{"lanes": 3, **more})
+        play_in_lock_step(settings, run, evaluate, todo, write, **{"lanes": 3, **more})
         return shards.finish(record, shards.plan(record, number).done)
 
 

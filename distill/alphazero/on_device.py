@@ -35,7 +35,7 @@ from distill.common import say
 from distill.datasets import batching, canonical
 from distill.game import encoding
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, has_four, landing, winning_cells
-from distill.games.playing import OpeningMoves, opening_pairs
+from distill.games.settings import OpeningMoves, opening_pairs
 from distill.mcts import compiling, device
 from distill.mcts.device_tree import NodeLabels, canonical_keys
 from distill.mcts.settings import PuctSettings

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from distill import networks
 from distill.common.settings import CommandLine, NameOrPath, Settings, build
-from distill.games.selfplay import SelfPlaySettings
+from distill.games.settings import SelfPlaySettings
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, PuctSettings
 from distill.players import match
 from distill.training.recipe import Optimization, Recipe

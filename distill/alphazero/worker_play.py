@@ -34,7 +34,7 @@ from distill.datasets import canonical, replay
 from distill.game import outputs
 from distill.game.rules import Bitboards
 from distill.games import schema, selfplay, shards
-from distill.games.shards import RunSettings
+from distill.games.settings import RunSettings
 from distill.mcts import compiling
 from distill.mcts.settings import UctSettings
 
@@ -69,8 +69,8 @@ class ShardPlayer:
 
 def teacher(settings: RunSettings) -> ShardPlayer:
     """The player whose search needs no network. Its shards take a second, so it finishes them."""
-    identity = shards.identity(settings)
-    return ShardPlayer(settings=settings, identity=identity, play=partial(shards.make_shards, settings, identity))
+    identity = settings.games_identity()
+    return ShardPlayer(settings=settings, identity=identity, play=partial(shards.play_shards, settings, identity))
 
 
 def network_player(config: SelfPlayConfig, network: Path) -> ShardPlayer:
@@ -82,7 +82,7 @@ def network_player(config: SelfPlayConfig, network: Path) -> ShardPlayer:
     core = saved.load_core(network)
     heads.require_value(core, str(network))
     # The games depend on the weights, not on the name of the file.
-    identity = selfplay.identity(config, f"{weights_hash(core)}-{config.machine.precision}")
+    identity = config.games_identity(f"{weights_hash(core)}-{config.machine.precision}")
     play, at_once = partial(guided, config, identity), max(1, config.machine.lanes // config.shard_games)
     return ShardPlayer(settings=config, identity=identity, play=play, files=[network], at_once=at_once)
 
@@ -103,7 +103,7 @@ def guided(
     games = sum(task.games for task in todo)
     with suppress(TimeIsOverError), outputs.named(str(network)), Progress(games, "games") as progress:
         keep, advance = encoded.append, progress.advance
-        selfplay.make_shards(config, identity, in_time, todo, keep, lanes=lanes, advance=advance)
+        selfplay.play_in_lock_step(config, identity, in_time, todo, keep, lanes=lanes, advance=advance)
     return encoded
 
 
@@ -206,13 +206,7 @@ def play(pool: Workers, player: ShardPlayer, end: End, folder: run_folder.Run) -
     done = sum(shard.games for shard in known.done)
     bar = Progress(known.games, "games", done) if end.steps is None and pool.number > 1 else None
     with bar or nullcontext():
-        written = shards.make(pool, folder, work, calls, bar.advance if bar else silent)
-    entries = {shard.name: shard for shard in (*known.done, *written)}
-    # Keep the shards before the first gap, so that the count alone says which games a replay must play.
-    kept = [*itertools.takewhile(entries.__contains__, map(schema.shard_name, itertools.count()))]
-    for name in entries.keys() - kept:
-        folder.storage.delete(name)
-    result = shards.finish(folder, [entries[name] for name in kept])
+        result = shards.complete(folder, known, pool, work, calls, bar.advance if bar else silent)
     counts = {"games": result["games"], "rows": result["rows"], "games_hash": run_files.games_hash(result)}
     return counts | {"simulations": player.settings.search.simulations}
 

@@ -7,8 +7,8 @@
 
     main = cli.Command("play", PlayConfig, run, {"smoke": cli.smoke(games=2)})
 
-`common/settings.py` parses the words, and `common/boundary.py` turns errors and signals into lines and exit codes: 0
-success; 2 a wrong flag value; 1 data or environment; 130, 143 or 129 after Ctrl-C, SIGTERM or a closed terminal, with
+`common/command_line.py` parses the words, and `common/boundary.py` turns errors and signals into lines and exit codes:
+0 success; 2 a wrong flag value; 1 data or environment; 130, 143 or 129 after Ctrl-C, SIGTERM or a closed terminal, with
 the command that continues.
 """
 
@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Generic
 
 from distill.common import boundary
-from distill.common.settings import Config, Preset, Presets, parse, smoke
+from distill.common.command_line import Preset, Presets, parse, smoke
+from distill.common.settings import Config
 
 __all__ = ["SMOKE_DATA", "SMOKE_MODELS", "Command", "Preset", "Presets", "smoke"]
 

@@ -73,7 +73,7 @@ class Workers(Executor):
         return future
 
     def file(self, path: Path) -> Any:
-        """An argument for a task, in which it finds the path of a file with this content."""
+        """Wrap a file as an argument; the task receives the path of a local copy."""
         return path
 
     def begin(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:

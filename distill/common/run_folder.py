@@ -32,7 +32,7 @@ from distill.common import provenance
 from distill.common.errors import DataError, UserError, listed
 from distill.common.files import PARTIAL, canonical_json, json_bytes
 from distill.common.settings import by_path
-from distill.common.storage import Folder, Storage, storage_of
+from distill.common.storage import Folder, Place, Storage, storage_of
 
 RECORD = "_run.json"
 LOCK = ".lock"
@@ -62,7 +62,7 @@ class Record(BaseModel):
     result: dict[str, Any] | None = None
 
 
-def read(place: str | Path | Storage) -> Record | None:
+def read(place: Place) -> Record | None:
     """The record of a folder; None where there is none. Raises DataError for one that is damaged."""
     storage = storage_of(place)
     try:
@@ -75,7 +75,7 @@ def read(place: str | Path | Storage) -> Record | None:
         raise DataError(f"{storage}/{RECORD}: {problem}; restore it, or delete {storage}") from error
 
 
-def finished(place: str | Path | Storage, *kinds: str) -> Record:
+def finished(place: Place, *kinds: str) -> Record:
     """The record of a finished run of one of these kinds. Raises DataError where there is none."""
     record = read(place)
     if record is None:
@@ -87,7 +87,7 @@ def finished(place: str | Path | Storage, *kinds: str) -> Record:
     return record
 
 
-def result_of(place: str | Path | Storage) -> dict[str, Any]:
+def result_of(place: Place) -> dict[str, Any]:
     """The result of a run; empty where there is no finished one."""
     record = read(place)
     return (record.result or {}) if record else {}
@@ -155,7 +155,7 @@ class Run:
 
 @contextmanager
 def opened(
-    place: str | Path | Storage,
+    place: Place,
     kind: str,
     identity: Mapping[str, Any],
     *,

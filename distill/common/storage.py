@@ -92,11 +92,13 @@ class Remote:
 
 Storage: TypeAlias = Folder | Remote
 """Whole files by name; `str` of it is what users call it."""
+Place: TypeAlias = str | Path | Storage
+"""A folder, a URL such as s3://bucket/games, or storage."""
 
 
-def storage_of(out: str | Path | Storage) -> Storage:
-    """The storage of a path or of a URL such as s3://bucket/games; storage is returned as it is."""
-    if not isinstance(out, str | Path):
-        return out
-    text = str(out).removeprefix("file://")
+def storage_of(place: Place) -> Storage:
+    """The storage of a path or of a URL; storage is returned as it is."""
+    if not isinstance(place, str | Path):
+        return place
+    text = str(place).removeprefix("file://")
     return Remote(url=text.rstrip("/")) if "://" in text else Folder(path=Path(text))

@@ -108,11 +108,11 @@ def _write(out: Path, table: pa.Table, inputs: Sequence[Any], restart: bool = Fa
         "schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": run, "identity": identity,
         "first_game": 0, "games": len(table),
     }  # fmt: skip
-    with run_folder.opened(out, schema.PACKED_BOARDS, identity, settings={}, files=[name], restart=restart) as record:
-        if record.result is None or not (out / name).is_file():
-            record.begin()
+    with run_folder.opened(out, schema.PACKED_BOARDS, identity, settings={}, files=[name], restart=restart) as folder:
+        if folder.result is None or not (out / name).is_file():
+            folder.begin()
             content = schema.table_bytes(table, metadata)
             write_atomically(out / name, content)
             shard = schema.shard_of(name, table, metadata, content)
-            record.finish(shards.result(run, [shard]) | {"inputs": [*inputs]})
+            folder.finish(shards.result(run, [shard]) | {"inputs": [*inputs]})
     return len(table)

@@ -8,53 +8,29 @@ Dimensions: G games, S positions of a game at most, A = 7 columns, K votes of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import AfterValidator
 
 from distill.common.plugins import call
 from distill.game import encoding, outputs, rules
 from distill.games import schema
+from distill.games.settings import GamesSettings, OpeningMoves, RunSettings, opening_pairs
 from distill.mcts import uct
 from distill.mcts.labeller import Labels, check_labels
 from distill.mcts.results import GameRecord, generator
 
-if TYPE_CHECKING:
-    from distill.games.shards import RunSettings
-
 Places = NDArray[np.intp]
 
-LONGEST_OPENING = 30
-"""Most random moves before the search plays."""
 
-OPENING_HELP = "fewest and most random moves before the search; in JSON also a list of such pairs, used in turn"
-
-
-def _check_openings(moves: Any) -> Any:
-    pairs = opening_pairs(moves)
-    if not pairs or not all(0 <= fewest <= most <= LONGEST_OPENING for fewest, most in pairs):
-        raise ValueError(f"must be two numbers, fewest and most, from 0 to {LONGEST_OPENING}")
-    return moves
-
-
-OpeningMoves: TypeAlias = Annotated[tuple[int, int] | tuple[tuple[int, int], ...], AfterValidator(_check_openings)]
-"""Fewest and most random moves, or a table of such pairs, which the games of a run take in turn."""
-
-
-def opening_pairs(moves: OpeningMoves) -> list[list[int]]:
-    """Fewest and most random moves, pair by pair; game g takes pair g modulo their number."""
-    return np.reshape(moves, (-1, 2)).tolist()
-
-
-def opening_moves(settings: Any, game: int) -> list[int]:
+def random_opening(allowed: OpeningMoves, seed: int, game: int) -> list[int]:
     """The columns of a game's random opening; an opening that ends the game is redrawn."""
-    pairs = opening_pairs(settings.opening_moves)
+    pairs = opening_pairs(allowed)
     fewest, most = pairs[game % len(pairs)]
     # The game's own generator: its opening does not depend on which other games are played.
-    random = generator(settings.seed, game, 0)
+    random = generator(seed, game, 0)
     while True:
         position, moves = rules.EMPTY, list[int]()
         for _ in range(random.integers(fewest, most + 1)):
@@ -67,9 +43,10 @@ def opening_moves(settings: Any, game: int) -> list[int]:
             return moves
 
 
-def starts(settings: Any, games: Sequence[int]) -> tuple[rules.Bitboards, rules.Bitboards]:
+def starts(settings: GamesSettings, games: Sequence[int]) -> tuple[rules.Bitboards, rules.Bitboards]:
     """The positions after the openings of games."""
-    return encoding.bitboards_of(rules.from_moves(opening_moves(settings, game)) for game in games)
+    allowed, seed = settings.opening_moves, settings.seed
+    return encoding.bitboards_of(rules.from_moves(random_opening(allowed, seed, game)) for game in games)
 
 
 def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:

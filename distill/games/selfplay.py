@@ -12,46 +12,25 @@ policy in thousandths.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from distill.common.progress import Advance, silent
-from distill.common.settings import Seed, Settings
 from distill.games import playing, shards
+from distill.games.settings import SelfPlaySettings
 from distill.mcts import puct
 from distill.mcts.evaluator import BitboardEvaluator, by_rollouts
 from distill.mcts.results import GameRecord
-from distill.mcts.settings import PuctSettings
 
 LIBRARIES = ("keras", *shards.LIBRARIES)
 """Whose versions a shard's bytes depend on."""
 
 
-class SelfPlaySettings(Settings):
-    """Everything that self-play games depend on, besides the network."""
-
-    search: PuctSettings = PuctSettings()
-    seed: Seed = Field(0, description="seed of the run; a game depends on it and on its own number")
-    shard_games: int = Field(50, ge=1, le=100_000, description="games in one shard file")
-    opening_moves: playing.OpeningMoves = Field((0, 2), description=playing.OPENING_HELP)
-    leaves: Literal["value", "playout"] = Field(
-        "value", description="value of a leaf: the value head's, or a rollout's"
-    )
-
-
-def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:
-    """What defines a run of self-play: its settings, the search's version, and the name of the network's weights."""
-    chosen = settings.model_dump(mode="json", include=SelfPlaySettings.model_fields.keys() - {"shard_games"})
-    chosen |= chosen.pop("search")
-    return {"puct_version": puct.PUCT_VERSION, "network": network, **chosen}
-
-
-def make_shards(
+def play_in_lock_step(
     settings: SelfPlaySettings,
-    run: Mapping[str, Any],
+    identity: Mapping[str, Any],
     evaluate: BitboardEvaluator,
     tasks: Sequence[shards.Task],
     write: Callable[[shards.Encoded], object],
@@ -64,8 +43,8 @@ def make_shards(
     A killed process loses the games of unfinished shards.
 
     Args:
-      run: the identity of the run.
-      evaluate: the network that `run` names.
+      identity: of the run.
+      evaluate: the network that the identity names.
       write: called with a shard.
       lanes: games played side by side; no influence on the games.
       advance: called with the number of further finished games.
@@ -82,7 +61,7 @@ def make_shards(
             if (record.length[places] > 0).all():  # a game has no length before its end
                 table = playing.rows(record, places, numbers[places])
                 task = shards.Task(index=index, games=len(places))
-                write(shards.encoded(table, run, task, index * size, LIBRARIES))
+                write(shards.encode_shard(table, identity, task, index * size, LIBRARIES))
 
     puct.play(
         *playing.starts(settings, numbers.tolist()),

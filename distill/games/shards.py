@@ -1,72 +1,35 @@
-"""A run of games: its settings, what defines it, and its shards, made in processes of this machine or on a cluster.
+"""A run of games: what its folder has and lacks, and its shards, made in processes of this machine or on a cluster.
 
-`make_shard(settings, run, task)` plays games [index * S, (index + 1) * S) and returns the bytes of one Parquet file;
+The shard with index i holds games [i * S, (i + 1) * S) in one Parquet file, of which `play_shards` returns the bytes;
 the same settings and index give the same bytes anywhere. A run is that function mapped over its indices: what is
 missing or damaged is made, what is valid is kept, and the result is recorded last. Workers return the files of their
 shards, which one process writes, so that no worker needs the folder.
 
-Two runs with equal identities have equal games. The name of a run is a hash of its identity.
+The name of a run is a hash of its identity.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
-from pydantic import Field, PlainSerializer, PlainValidator
 
 from distill.common import DataError, executors, listed, provenance, run_folder
 from distill.common.executors import KilledError, Workers
-from distill.common.plugins import Plugin
 from distill.common.progress import Advance, silent
-from distill.common.settings import Seed, Settings, as_json
-from distill.common.storage import Storage
+from distill.common.settings import as_json
+from distill.common.storage import Place
 from distill.games import playing, reader, schema
 from distill.games.schema import Shard, shard_name
+from distill.games.settings import GamesSettings, RunSettings
 from distill.mcts import uct
-from distill.mcts.settings import UctSettings
 
 LIBRARIES = ("numba", "numpy", "pyarrow")
 """Libraries whose versions decide the bytes of a shard."""
-
-
-def _imported(labeller: str | Plugin) -> Plugin:
-    return labeller if isinstance(labeller, Plugin) else Plugin.named(labeller, "--labeller")
-
-
-NamedLabeller = Annotated[Plugin, PlainValidator(_imported), PlainSerializer(lambda plugin: plugin.spec)]
-"""A user's labeller, "module:object", which is imported when it is set. Raises UserError where that fails."""
-
-
-class RunSettings(Settings):
-    """All that the games of a run depend on."""
-
-    search: UctSettings = UctSettings()
-    labeller: NamedLabeller | None = Field(
-        None,
-        title="MODULE:OBJECT",
-        description="your own engine, to label; of the search settings, only the noise of moves has an effect",
-    )
-    opening_moves: playing.OpeningMoves = Field((1, 8), description=playing.OPENING_HELP)
-    seed: Seed = Field(0, description="run seed; game g depends only on it and on g")
-    shard_games: int = Field(200, ge=1, le=100_000, description="games in one shard file")
-
-
-def identity(settings: RunSettings) -> dict[str, Any]:
-    """What the games of a run depend on: its settings, and the version of the search or the labeller's source hash."""
-    stored = settings.model_dump(mode="json", include=RunSettings.model_fields.keys() - {"shard_games"})
-    stored |= stored.pop("search")
-    if settings.labeller is None:
-        del stored["labeller"]
-        return {"search_version": uct.SEARCH_VERSION, **stored}
-    # With a labeller of the user's, settings of the search change nothing.
-    searched = {"simulations", "votes", "rollout", "exploration", "mcts_solver"}
-    known = {name: value for name, value in stored.items() if name not in searched}
-    return {"labeller_source": settings.labeller.source, **known}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,19 +55,19 @@ class Plan:
 
 
 def opened(
-    out: str | Path | Storage, config: Any, games: int, run: Mapping[str, Any], *, restart: bool = False
+    out: Place, settings: GamesSettings, games: int, identity: Mapping[str, Any], *, restart: bool = False
 ) -> AbstractContextManager[run_folder.Run]:
     """Hold the folder of a run of games (`run_folder.opened`); a folder has shards of one size.
 
     Args:
-      config: the settings for the record, with `shard_games`.
+      settings: for the record; those of a command have its other settings, too.
       games: of the finished run.
-      run: its identity.
+      identity: of the run.
     """
-    size = config.shard_games
+    size = settings.shard_games
     names = [shard_name(index) for index in range(-(-games // size))]
-    known = {**run, "shard_games": size}
-    return run_folder.opened(out, schema.GAMES, known, settings=as_json(config), files=names, restart=restart)
+    known = {**identity, "shard_games": size}
+    return run_folder.opened(out, schema.GAMES, known, settings=as_json(settings), files=names, restart=restart)
 
 
 def plan(folder: run_folder.Run, games: int) -> Plan:
@@ -161,21 +124,26 @@ def versions_here() -> dict[str, Any]:
     return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION}
 
 
-def make_shard(settings: RunSettings, run: Mapping[str, Any], task: Task) -> Encoded:
-    """Play a shard of the run with this identity; returns its entry for the record and its file."""
-    first = task.index * settings.shard_games
-    return encoded(playing.play_games(settings, first, task.games), run, task, first)
+def play_shards(
+    settings: RunSettings, identity: Mapping[str, Any], tasks: Sequence[Task], _seconds: float = 0
+) -> list[Encoded]:
+    """Play shards of the run with this identity, however long that takes."""
+    size = settings.shard_games
+    return [
+        encode_shard(playing.play_games(settings, task.index * size, task.games), identity, task, task.index * size)
+        for task in tasks
+    ]
 
 
-def encoded(
-    table: pa.Table, run: Mapping[str, Any], task: Task, first_game: int, libraries: Sequence[str] = LIBRARIES
+def encode_shard(
+    table: pa.Table, identity: Mapping[str, Any], task: Task, first_game: int, libraries: Sequence[str] = LIBRARIES
 ) -> Encoded:
     """The rows of a shard of the run with this identity as its entry for the record and its file."""
     metadata = {
         "schema_version": schema.SCHEMA_VERSION,
         "kind": schema.GAMES,
-        "run": schema.run_name(run),
-        "identity": run,
+        "run": schema.run_name(identity),
+        "identity": identity,
         "index": task.index,
         "first_game": first_game,
         "games": task.games,
@@ -185,43 +153,45 @@ def encoded(
     return schema.shard_of(shard_name(task.index), table, metadata, content), content
 
 
-def make_shards(
-    settings: RunSettings, run: Mapping[str, Any], tasks: Sequence[Task], _seconds: float = 0
-) -> list[Encoded]:
-    """`make_shard` of each task, however long that takes."""
-    return [make_shard(settings, run, task) for task in tasks]
-
-
-def make(
+def complete(
+    folder: run_folder.Run,
+    known: Plan,
     workers: Workers,
-    record: run_folder.Run,
     work: Callable[..., Sequence[Encoded]],
     calls: Iterable[tuple[Any, ...]],
     advance: Advance = silent,
-) -> list[Shard]:
-    """Let workers make shards, and write them into the folder of the record; returns their entries, in any order.
+) -> dict[str, Any]:
+    """Complete a run: workers make shards, which are written into its folder, and the result is recorded and returned.
+
+    Shards behind a missing one, which `work` gave up, are deleted, so that the number of games says which there are.
 
     Args:
+      known: what the run has and lacks.
       work: some tasks, and what else its call has → their shards, or as many of them as it could finish.
       calls: of `work`; the next one is drawn when the result of another has come.
       advance: called with the number of further games.
 
     Raises DataError for shards whose workers died at every try, once all others are made.
     """
-    entries = list[Shard]()
+    written = list[Shard]()
     try:
         for _, encoded in executors.completed(workers, work, calls):
-            new = {shard.name for shard, _ in encoded} - {*record.ours.files}
-            if new or not entries:  # only now that workers and labeller work: --restart deletes the old run
-                record.begin(new)
+            new = {shard.name for shard, _ in encoded} - {*folder.ours.files}
+            # `begin` deletes the old run after --restart, so it waits for the first result.
+            if new or not written:
+                folder.begin(new)
             for shard, content in encoded:
-                record.storage.write(shard.name, content)
-                entries.append(shard)
+                folder.storage.write(shard.name, content)
+                written.append(shard)
                 advance(shard.games)
     except KilledError as error:
         names = listed([shard_name(task.index) for tasks, *_ in error.tasks for task in tasks])
         todo = "all other shards are finished; start the command again"
-        raise DataError(f"{record.storage}: {names}: {error}; {todo}") from error
-    if not entries:
-        record.begin()
-    return entries
+        raise DataError(f"{folder.storage}: {names}: {error}; {todo}") from error
+    if not written:
+        folder.begin()
+    entries = {shard.name: shard for shard in (*known.done, *written)}
+    kept = [*itertools.takewhile(entries.__contains__, map(shard_name, itertools.count()))]
+    for name in entries.keys() - kept:
+        folder.storage.delete(name)
+    return finish(folder, [entries[name] for name in kept])

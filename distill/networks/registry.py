@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
 from distill.common import UserError, first_line, plugins
 from distill.common.settings import Settings
 from distill.game import encoding, outputs
@@ -64,7 +62,8 @@ def is_arch(text: str) -> bool:
 class Architecture(Settings, extra="allow"):
     """A network: its name, and arguments of the function that builds it, such as `layers`."""
 
-    name: str = Field("cnn", description="name of a network, or module:function")
+    name: str = "cnn"
+    """name of a network, or module:function"""
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -17,7 +17,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -111,13 +110,12 @@ def read_games(run: reader.Run) -> Iterator[Game]:
     identity = run.identity
     if not {"search_version", "seed", "opening_moves"} <= identity.keys():
         raise DataError(f"{run.folder}: not made by generate, so the random openings are unknown")
-    settings = SimpleNamespace(seed=identity["seed"], opening_moves=identity["opening_moves"])
     for shard in run.shards:
         rows = reader.read(shard, ("game_id", "ply", "current", "mask", "move", "outcome"))
         starts = np.flatnonzero(np.diff(rows["game_id"], prepend=-1))
         for start, end in zip(starts, [*starts[1:], len(rows["ply"])], strict=True):
             number, ply = int(rows["game_id"][start]), int(rows["ply"][start])
-            opening = playing.opening_moves(settings, number)
+            opening = playing.random_opening(identity["opening_moves"], identity["seed"], number)
             if from_moves(opening) != Position(int(rows["current"][start]), int(rows["mask"][start])):
                 raise DataError(f"{shard.path}: game {number} does not start with the opening drawn from its seed")
             result = int(rows["outcome"][start]) * (-1 if ply % 2 else 1)

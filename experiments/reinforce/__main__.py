@@ -25,7 +25,6 @@ from typing import Any
 
 from distill import networks
 from distill.common import cli
-from distill.common.settings import Preset, Presets, smoke
 from distill.networks import finding
 from distill.training import identity
 from experiments.reinforce import RIVALS
@@ -40,8 +39,8 @@ FILES = ("checkpoint.npz", finding.BEST, "history.csv", "curves.png")
 KIND = "REINFORCE run"
 """The kind of folder, in its record."""
 
-PRESETS: Presets = {
-    "steady": Preset(
+PRESETS: cli.Presets = {
+    "steady": cli.Preset(
         "mk4, trained to beat `punisher` at a steady rate",
         {
             "arch": ARCH,
@@ -57,7 +56,7 @@ PRESETS: Presets = {
             "eval_games": 2000,
         },
     ),
-    "published": Preset(
+    "published": cli.Preset(
         "the Connect-Zero articles, where they give a number",
         {
             "arch": ARCH,
@@ -74,7 +73,7 @@ PRESETS: Presets = {
             "eval_every": 400,
         },
     ),
-    "smoke": smoke(
+    "smoke": cli.smoke(
         steps=4,
         games=8,
         gate_games=16,

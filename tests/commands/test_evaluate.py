@@ -16,12 +16,13 @@ from network_helpers import killed_at
 from distill import evaluate
 from distill.common import file_hash, provenance, run_folder
 from distill.evaluation import grading
-from distill.games import reader, shards
+from distill.games import reader
+from distill.games.settings import RunSettings
 from distill.mcts.settings import UctSettings
 from distill.players.names import make
 
 QUICK = ["--workers", "1", "--boards", "6"]
-IDENTITY = shards.identity(shards.RunSettings(search=UctSettings(simulations=200)))
+IDENTITY = RunSettings(search=UctSettings(simulations=200)).games_identity()
 
 
 def run(words: list[str], out: Path) -> dict[str, Any]:

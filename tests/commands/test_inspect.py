@@ -25,15 +25,14 @@ from distill.evaluation import labels
 from distill.evaluation.report import percent
 from distill.game import rules
 from distill.game.rules import Position, mirror
-from distill.games import inspection, reader, schema, shards
-from distill.games.selfplay import SelfPlaySettings
-from distill.games.selfplay import identity as selfplay_identity
+from distill.games import inspection, reader, schema
+from distill.games.settings import RunSettings, SelfPlaySettings
 from distill.players import solver
 from distill.players.intervals import share
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4", "--workers", "1", "--seed", "3"]
 VICTIM = "shard-00001.parquet"
-TEACHER = build(shards.RunSettings, {"simulations": SIMULATIONS, "votes": VOTES, "opening_moves": (1, 2), "seed": 5})
+TEACHER = build(RunSettings, {"simulations": SIMULATIONS, "votes": VOTES, "opening_moves": (1, 2), "seed": 5})
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +213,7 @@ def canonical(row: dict[str, Any]) -> Position:
 
 
 def test_every_count_is_that_of_plain_python(tmp_path, capsys):
-    write_games(tmp_path / "games", make_games(40, seed=1), identity=shards.identity(TEACHER))
+    write_games(tmp_path / "games", make_games(40, seed=1), identity=TEACHER.games_identity())
     rows = make_games(40, seed=1).to_pylist()
     table = printed(capsys, tmp_path / "games", "--labels", "0")
     assert (table["games"], table["rows"]) == ("40", f"{len(rows):,}")
@@ -226,24 +225,24 @@ def test_every_count_is_that_of_plain_python(tmp_path, capsys):
 
 
 def test_a_sample_of_labels_is_graded_and_the_teacher_labels_it_again(tmp_path, monkeypatch, capsys):
-    write_games(tmp_path / "games", make_games(20, seed=1), identity=shards.identity(TEACHER))
+    write_games(tmp_path / "games", make_games(20, seed=1), identity=TEACHER.games_identity())
     graded = {"optimal": share([1.0, 0.0]), "outcome": share([1.0, 1.0])}
     monkeypatch.setattr(labels, "quality", lambda rows, workers: graded)
     monkeypatch.setattr(solver, "is_installed", lambda: True)
     table = printed(capsys, tmp_path / "games", "--labels", "30")
     assert table["labels, optimal, %"] == f"{percent(graded['optimal'])} of 2"
     rows = labels.sample(reader.raw_rows([tmp_path / "games"]), 30, seed=0)
-    teacher = labels.teacher_of(shards.identity(TEACHER))
+    teacher = labels.teacher_of(TEACHER.games_identity())
     assert teacher is not None
     assert table["noise ceiling, %"] == f"{percent(labels.noise_ceiling(rows, teacher, seed=0))} of 30"
     for other in ({"search_version": 0}, {"votes": 10**9}):
-        assert labels.teacher_of(shards.identity(TEACHER) | other) is None, other
+        assert labels.teacher_of(TEACHER.games_identity() | other) is None, other
 
 
 def test_the_labels_of_a_network_are_not_repeated_and_without_the_solver_none_is_graded(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "bitbully", None)
     settings = build(SelfPlaySettings, {"simulations": 7, "noise_fraction": 0.0, "opening_moves": (1, 2)})
-    write_games(tmp_path / "games", make_games(12, seed=3), identity=selfplay_identity(settings, "0123abcd-bfloat16"))
+    write_games(tmp_path / "games", make_games(12, seed=3), identity=settings.games_identity("0123abcd-bfloat16"))
     table = printed(capsys, tmp_path / "games")
     assert table["labels"].startswith("not graded, because the solver is missing: python -m pip install ")
     assert "noise ceiling, %" not in table

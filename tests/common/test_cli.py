@@ -29,9 +29,12 @@ class Config(Settings):
     """Settings of a stage for these tests."""
 
     command_line: ClassVar[CommandLine] = CommandLine(flags=("games", "out", "restart"))
-    games: int = Field(100, ge=1, description="games to play")
-    out: Path = Field(Path("data/games"), description="folder")
-    restart: bool = Field(False, description="start from scratch")
+    games: int = Field(100, ge=1)
+    """games to play"""
+    out: Path = Path("data/games")
+    """folder"""
+    restart: bool = False
+    """start from scratch"""
 
 
 def run_main(run: Callable[[Config], str], *words: str) -> int:

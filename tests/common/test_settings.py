@@ -15,29 +15,35 @@ import numpy as np
 import pytest
 from pydantic import Field, model_validator
 
-from distill.common import settings
+from distill.common import command_line, settings
+from distill.common.command_line import Preset, smoke
 from distill.common.settings import CommandLine, Settings
 
 
 class Stage(Settings):
     """A row of a list."""
 
-    after: float = Field(0.0, le=1, description="share of the run")
+    after: float = Field(0.0, le=1)
+    """share of the run"""
     simulations: int
 
 
 class Net(Settings, extra="allow"):
     """A network: its name, and any arguments."""
 
-    name: str = Field("cnn", description="architecture")
+    name: str = "cnn"
+    """architecture"""
 
 
 class Search(Settings):
     """How a position is searched."""
 
-    votes: int = Field(3, ge=1, description="searches of a position")
-    noise: float | None = Field(0.25, ge=0, le=1, description="share of noise")
-    stages: tuple[Stage, ...] = Field((), description="searches, in order")
+    votes: int = Field(3, ge=1)
+    """searches of a position"""
+    noise: float | None = Field(0.25, ge=0, le=1)
+    """share of noise"""
+    stages: tuple[Stage, ...] = ()
+    """searches, in order"""
 
 
 class Config(Settings):
@@ -52,17 +58,28 @@ class Config(Settings):
         examples=("a --games 3",),
         page="docs/train.md",
     )
-    models: tuple[settings.NameOrPath, ...] = Field((), title="MODEL ...", description="models to read")
-    games: int = Field(100, ge=1, description="games to play")
-    rate: float = Field(0.5, description="share, up to 100 %")
-    arch: Net = Field(Net(), title="NETWORK", description="network")
-    target: Literal["visits", "vote"] | None = Field(None, description="what to learn")
-    out: Path = Field(Path("data/games"), description="folder")
-    minutes: float | None = Field(None, gt=0, description="time limit")
-    savings: bool = Field(False, description="stop early")
-    export: bool = Field(True, description="write the model")
-    openings: tuple[int, int] | tuple[tuple[int, int], ...] = Field((1, 8), description="fewest and most moves")
-    rivals: tuple[str, ...] = Field(("random",), title="PLAYER", description="players to meet")
+    models: tuple[settings.NameOrPath, ...] = Field((), title="MODEL ...")
+    """models to read"""
+    games: int = Field(100, ge=1)
+    """games to play"""
+    rate: float = 0.5
+    """share, up to 100 %"""
+    arch: Net = Field(Net(), title="NETWORK")
+    """network"""
+    target: Literal["visits", "vote"] | None = None
+    """what to learn"""
+    out: Path = Path("data/games")
+    """folder"""
+    minutes: float | None = Field(None, gt=0)
+    """time limit"""
+    savings: bool = False
+    """stop early"""
+    export: bool = True
+    """write the model"""
+    openings: tuple[int, int] | tuple[tuple[int, int], ...] = (1, 8)
+    """fewest and most moves"""
+    rivals: tuple[str, ...] = Field(("random",), title="PLAYER")
+    """players to meet"""
     search: Search = Search(votes=4)
 
     @model_validator(mode="after")
@@ -73,9 +90,9 @@ class Config(Settings):
 
 
 PRESETS = {
-    "smoke": settings.smoke(games=2, rate=0.25, votes=1),
-    "growing": settings.Preset("searches that grow", {"search": {"stages": [{"simulations": 16}]}}),
-    "apart": settings.Preset("a folder by arch", {"games": 3, "out": lambda config: Path(f"{config.arch.name}-nets")}),
+    "smoke": smoke(games=2, rate=0.25, votes=1),
+    "growing": Preset("searches that grow", {"search": {"stages": [{"simulations": 16}]}}),
+    "apart": Preset("a folder by arch", {"games": 3, "out": lambda config: Path(f"{config.arch.name}-nets")}),
 }
 
 
@@ -90,7 +107,7 @@ def parse(tmp_path):
                 (tmp_path / "config.json").write_text(json.dumps(word), encoding="utf-8")
                 word = f"--config={tmp_path / 'config.json'}"
             line.append(word)
-        return settings.parse(Config, line, PRESETS, prog="distill stage")
+        return command_line.parse(Config, line, PRESETS, prog="distill stage")
 
     return parse
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from distill.evaluation.labels import ceiling, fold_labels, fresh_labels, noise_ceiling
 from distill.game.rules import COLUMNS_FROM_CENTRE, is_own_mirror, mirror, parse_board
-from distill.games import reader, shards
+from distill.games import reader
 from distill.games.reader import RawRows
+from distill.games.settings import RunSettings
 from distill.mcts.uct import UctSettings
 from distill.players.network import Searched, SearchPlayer
 
@@ -31,7 +32,7 @@ SETTINGS = UctSettings(simulations=30, votes=3)
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> RawRows:
     folder = tmp_path_factory.mktemp("games") / "run"
-    write_games(folder, make_games(4, seed=1), identity=shards.identity(shards.RunSettings(search=SETTINGS, seed=1)))
+    write_games(folder, make_games(4, seed=1), identity=RunSettings(search=SETTINGS, seed=1).games_identity())
     return reader.raw_rows([folder], None, 0.0)
 
 

@@ -20,7 +20,7 @@ from distill.common import provenance, run_folder
 from distill.common.cluster import Cluster
 from distill.common.storage import Remote
 from distill.games import reader, shards
-from distill.games.shards import RunSettings, identity
+from distill.games.settings import RunSettings
 from distill.mcts.settings import UctSettings
 
 distributed = pytest.importorskip("distributed")
@@ -115,7 +115,7 @@ def bucket():
 
 def test_an_object_store_holds_the_bytes_of_a_folder_also_where_a_run_was_stopped(alone, bucket, capsys, complaint):
     place = Remote(url=f"{bucket}/stopped")
-    with shards.opened(place, RUN, 10, identity(RUN)) as folder:
+    with shards.opened(place, RUN, 10, RUN.games_identity()) as folder:
         folder.begin()
     for name in ("shard-00000.parquet", "shard-00003.parquet"):
         place.write(name, (alone / name).read_bytes())
@@ -125,7 +125,7 @@ def test_an_object_store_holds_the_bytes_of_a_folder_also_where_a_run_was_stoppe
     line = complaint(generate, *command)
     assert f"{place.url}/shard-00001.parquet: damaged, or not a Parquet file" in line
     place.delete("shard-00001.parquet")
-    with shards.opened(place, RUN, 10, identity(RUN)) as folder:
+    with shards.opened(place, RUN, 10, RUN.games_identity()) as folder:
         assert [task.index for task in shards.plan(folder, 10).todo] == [1, 2, 4]
     assert generate.main(command) == 0
     assert place.names() == [run_folder.RECORD, *shard_hashes(alone)]

@@ -21,7 +21,7 @@ from distill.datasets import preparation
 from distill.datasets.canonical import board_keys
 from distill.game import encoding, rules
 from distill.games import playing, reader, schema, shards
-from distill.games.shards import RunSettings
+from distill.games.settings import RunSettings
 from distill.mcts.labeller import Labels, check_labels
 
 ENGINE = """
@@ -72,11 +72,11 @@ def test_a_users_labeller_makes_games(engine, capsys, complaint):
 
 def test_an_edit_during_a_run_changes_neither_its_games_nor_its_identity(engine):
     settings = RunSettings(labeller="my_engine:label", shard_games=2)
-    run, task = shards.identity(settings), shards.Task(index=0, games=2)
-    before = shards.make_shard(settings, run, task)
+    run, task = settings.games_identity(), shards.Task(index=0, games=2)
+    before = shards.play_shards(settings, run, [task])
     engine.write_text("an edit that is not finished")
-    assert shards.make_shard(settings, run, task) == before
-    assert shards.identity(settings) == run
+    assert shards.play_shards(settings, run, [task]) == before
+    assert settings.games_identity() == run
 
 
 def test_a_labeller_is_tried_before_a_run_is_deleted(engine, complaint):

@@ -16,7 +16,7 @@ from selfplay_helpers import SETTINGS, play_into, read
 from distill.common import UserError, run_folder
 from distill.common.settings import build
 from distill.games import reader, schema
-from distill.games.selfplay import SelfPlaySettings, identity
+from distill.games.settings import SelfPlaySettings
 from distill.mcts import puct
 
 
@@ -33,7 +33,7 @@ def test_games_are_ordinary_shards(tmp_path):
         assert sum(row["visits"]) == row["simulations"] == 6
         assert row["ply"] < 6 or row["move"] == row["label"]
     assert any(row["move"] != row["label"] for row in rows)
-    assert reader.open_run(tmp_path).identity == {**identity(SETTINGS, "some network"), "shard_games": 4}
+    assert reader.open_run(tmp_path).identity == {**SETTINGS.games_identity("some network"), "shard_games": 4}
     assert reader.open_run(tmp_path).games == 10
 
 

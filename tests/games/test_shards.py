@@ -12,18 +12,19 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import change_record, die_always, make_shards, same_record, shard_hashes, state
+from helpers import change_record, die_always, same_record, shard_hashes, state
 
 from distill import generate, inspect
 from distill.common import DataError, executors, run_folder
 from distill.games import playing, schema, shards
-from distill.games.shards import RunSettings
+from distill.games.settings import RunSettings
 from distill.mcts.settings import UctSettings
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
@@ -63,13 +64,12 @@ def test_the_first_200_games_are_those_that_shipped_networks_learned_from(tmp_pa
 
 
 def test_openings_are_random_and_not_labelled():
-    settings = RunSettings(search=UctSettings(simulations=1, votes=1))
-    openings = [playing.opening_moves(settings, game) for game in range(800)]
+    openings = [playing.random_opening((1, 8), 0, game) for game in range(800)]
     plies = [*map(len, openings)]
     counts = np.bincount(plies, minlength=9)
     assert counts[0] == 0
     assert (abs(counts[1:] - 100) < 40).all()  # about four standard deviations of 800 / 8
-    assert playing.opening_moves(settings, 5) == openings[5]
+    assert playing.random_opening((1, 8), 0, 5) == openings[5]
     assert len({*map(tuple, openings)}) > 500
 
 
@@ -195,12 +195,11 @@ RUN = RunSettings(search=UctSettings(simulations=60), shard_games=4)
 
 
 def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, tmp_path):
-    with (
-        shards.opened(tmp_path, RUN, 10, shards.identity(RUN)) as record,
-        executors.started(2) as workers,
-        pytest.raises(DataError, match=r"shard-00001\.parquet: worker processes died at every try of a task"),
-    ):
-        make_shards(workers, record, RUN, die_always)
+    with shards.opened(tmp_path, RUN, 10, RUN.games_identity()) as folder, executors.started(2) as workers:
+        plan, work = shards.plan(folder, 10), partial(die_always, RUN, RUN.games_identity())
+        calls = [([task],) for task in plan.todo]
+        with pytest.raises(DataError, match=r"shard-00001\.parquet: worker processes died at every try of a task"):
+            shards.complete(folder, plan, workers, work, calls)
     expected = shard_hashes(reference)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected

@@ -18,7 +18,7 @@ from distill.common import UserError, plugins
 from distill.game import encoding, rules
 from distill.game.rules import from_moves, parse_board
 from distill.games import playing
-from distill.games.shards import RunSettings
+from distill.games.settings import RunSettings
 from distill.mcts import reference, uct
 from distill.mcts.engine import rollout, tree, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS

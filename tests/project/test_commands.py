@@ -21,7 +21,7 @@ import pytest
 from pydantic import ValidationError
 
 from distill.__main__ import COMMANDS as STAGES
-from distill.common import plugins, settings
+from distill.common import command_line, plugins, settings
 from tests.project.test_setup_scripts import Machine
 
 ROOT = Path(__file__).parents[2]
@@ -73,8 +73,8 @@ def only_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     parse_args = argparse.ArgumentParser.parse_args
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", reads(parse_args))  # of benchmarks
-    monkeypatch.setattr(settings._Parser, "parse_args", parse_args)
-    monkeypatch.setattr(settings, "build", reads(built))  # a command looks at files later
+    monkeypatch.setattr(command_line._Parser, "parse_args", parse_args)
+    monkeypatch.setattr(command_line, "build", reads(built))  # a command looks at files later
     monkeypatch.setattr(sys, "path", [*sys.path])  # benchmarks add to it
     plugin = plugins.Plugin(spec="my_engine:label", what="--labeller", folder="", source="")
     monkeypatch.setattr(plugins.Plugin, "named", lambda *_: plugin)  # readers write its module

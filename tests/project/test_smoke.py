@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from distill.__main__ import COMMANDS as STAGES
-from distill.common import run_folder, settings
+from distill.common import cli, run_folder, settings
 
 CHAIN = (
     "generate --workers 1",
@@ -66,7 +66,7 @@ def test_the_chain_writes_only_into_its_two_folders(place):
 def smoke_settings(stage: str, *flags: str) -> dict[str, Any]:
     """The settings of a command by path, with the preset and more flags."""
     command = importlib.import_module(f"distill.{stage}").main
-    config = settings.parse(command.config_class, ["--preset", "smoke", *flags], command.presets)
+    config = cli.parse(command.config_class, ["--preset", "smoke", *flags], command.presets)
     return settings.by_path(settings.as_json(config))
 
 
