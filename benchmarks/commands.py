@@ -1,7 +1,7 @@
 """Whole commands in two checkouts, paired: wall time and processor time of each, and their ratios.
 
     git worktree add ../before v0.1.0
-    python benchmarks/commands.py . ../before --rounds 5        # 20 minutes
+    python benchmarks/commands.py . ../before --rounds 5        # half an hour
 
 Every round runs each job in one checkout and then in the other, in new processes and folders, so other load on the
 machine affects both. A job is a command as users start it, so its time includes that of Python and of the libraries.
@@ -33,8 +33,8 @@ for _ in range(5000):
 """
 JOBS = {
     "games of the teacher": "-m distill.generate --games 100 --seed 1 --workers 2 --out {out}/games",
-    "training, cnn": "-m distill.train --arch cnn --steps 400 --seed 1 --data {out}/games --out {out}/cnn",
-    "training, transformer": "-m distill.train --arch transformer --steps 150 --seed 1 --data {out}/games"
+    "training, cnn": "-m distill.train --arch cnn --steps 400 --data {out}/games --out {out}/cnn",
+    "training, transformer": "-m distill.train --arch transformer --steps 150 --data {out}/games"
     " --out {out}/transformer",
     "games of a network": "-m distill.selfplay --games-only --init pillar --games 200 --seed 1 --out {out}/selfplay",
     "5,000 moves of a network": "-c {moves}",
@@ -47,7 +47,9 @@ def seconds(job: str, checkout: Path, out: str) -> tuple[float, float]:
     words = [sys.executable, *(word.format(out=out, moves=MOVES) for word in job.split())]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = os.environ | {"PYTHONPATH": str(checkout)}
-    subprocess.run(words, cwd=checkout, env=environment, check=True, capture_output=True)
+    run = subprocess.run(words, cwd=checkout, env=environment, capture_output=True, text=True)
+    if run.returncode:
+        raise SystemExit(f"{checkout}: {job}: {run.stderr}")
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -24,7 +24,7 @@ import distill
 from distill import networks
 from distill.common import run_folder
 from distill.datasets import benchmark
-from distill.evaluation import grading, report
+from distill.evaluation import report
 from distill.game import encoding, rules
 from distill.mcts import uct
 from distill.mcts.settings import UctSettings
@@ -262,8 +262,8 @@ def by_set() -> None:
         for name, record in run_folder.read(folder / "evaluation").result["players"].items():
             grades[name.rpartition("/")[2]] = record
     names = ("pillar-large", "pillar", "cnn-strong", "cnn", "transformer-strong", "transformer", "uct:1000")
-    summaries = [TypeAdapter(grading.Summary).validate_python(grades[name] | {"name": name}) for name in names]
-    report.plot(FOLDER / "by_set.png", summaries)
+    sets = TypeAdapter(report.BySet)
+    report.plot(FOLDER / "by_set.png", {name: sets.validate_python(grades[name]["sets"]) for name in names})
 
 
 def habits() -> None:

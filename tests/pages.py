@@ -24,6 +24,7 @@ from helpers import REFERENCE
 from distill import export
 from distill.exporters import conversion, formats
 from distill.game import rules
+from distill.players import levels
 
 FLAGS = (
     "--no-sandbox",  # tests run as root in containers
@@ -166,6 +167,19 @@ def complaints(page: Any) -> list[str]:
 def wait_for_turn(page: Any) -> None:
     """Wait until a person is to move or the game is over."""
     wait_for(page, "['open', 'over'].includes(document.getElementById('board').dataset.state)")
+
+
+def reply_with(page: Any, *columns: int) -> None:
+    """Let the levels reply with these columns, 1 to 7, one after another; what networks see is asked of the server."""
+    replies = iter(columns)
+
+    def answer(route: Any) -> None:
+        if route.request.post_data_json["player"] in levels.LEVELS:
+            route.fulfill(json={"move": next(replies) - 1})
+        else:
+            route.fallback()
+
+    page.route("**/api/v1/analysis", answer)
 
 
 def cells_of(page: Any, kind: str) -> list[str]:

@@ -43,7 +43,8 @@ from distill.networks import backend
 from distill.networks.device_labeller import evaluates
 from distill.training import checkpoint, losses, step, streams
 
-# None of these is a setting. Whoever changes one, or a computation below, adds 1 to `run_files.DEVICE_VERSION`.
+# None of these is a setting. Whoever changes one, or a computation here, in `mcts/device.py` or in
+# `mcts/device_tree.py`, adds 1 to `run_files.DEVICE_VERSION`.
 
 VALUE_STEPS = 127
 """Steps of a stored value between 0 and 1."""

@@ -32,7 +32,7 @@ FREE = (
 )  # fmt: skip
 """Settings that may change when a run is resumed."""
 DEVICE_VERSION = 1
-"""Version of self-play on a device: add 1 when a change in `on_device.py` changes its games or what it learns."""
+"""Version of self-play on a device: add 1 when a change, also one in `mcts/device.py`, changes its games or weights."""
 
 PANELS = {
     "loss": ["training_loss"],

@@ -45,7 +45,7 @@ NamedLabeller = Annotated[Plugin, PlainValidator(_imported), PlainSerializer(lam
 
 
 class RunSettings(Settings):
-    """What games depend on in which a search without a network labels every position, or a user's labeller."""
+    """The settings of games whose positions are labelled by a search without a network, or by a user's labeller."""
 
     search: UctSettings = UctSettings()
     labeller: NamedLabeller | None = Field(None, title="MODULE:OBJECT")
@@ -71,7 +71,7 @@ class RunSettings(Settings):
 
 
 class SelfPlaySettings(Settings):
-    """What games depend on in which a search guided by a network plays both sides, besides the network."""
+    """The settings of games in which a search guided by a network plays both sides."""
 
     search: PuctSettings = PuctSettings()
     seed: Seed = 0

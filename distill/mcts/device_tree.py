@@ -16,7 +16,8 @@ from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, landing, mirror_bit
 from distill.mcts.settings import C_SCALE, C_VISIT, LEAST_PRIOR, UNIT, PuctSettings
 
 PLY_WEIGHT, MOST_PLIES = 1e6, 100
-"""A move that wins in k plies counts as visited PLY_WEIGHT · (MOST_PLIES − k) times more, one that loses as often less.
+"""To choose the best move, PLY_WEIGHT · (MOST_PLIES − k) visits are added to one that is proven to win in k plies, and
+subtracted from one that is proven to lose in k plies.
 
 No node has that many visits (MOST_PUCT_SIMULATIONS), and k is at most 42.
 """

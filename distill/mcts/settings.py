@@ -33,7 +33,7 @@ C_VISIT, C_SCALE = 50.0, 0.3
 """How values weigh against logits in an improved policy; values are taken on [0, 1]."""
 
 LEAST_PRIOR = 1e-12
-"""What a smaller prior counts as in an improved policy, which takes its logarithm."""
+"""Smaller priors count as this in an improved policy, which takes the logarithm of priors."""
 
 
 class UctSettings(Settings):

@@ -16,12 +16,6 @@ def oppose(page, name: str) -> None:
     page.get_by_role("radio", name=re.compile(f"^{name}")).check()
 
 
-def reply_with(page, *columns: int) -> None:
-    """Let the engine reply with these columns, 1 to 7, one after another."""
-    replies = iter(columns)
-    page.route("**/move", lambda route: route.fulfill(json={"move": next(replies) - 1}))
-
-
 def press(page, columns: str) -> None:
     """Play columns in the person's turns."""
     for column in columns:
@@ -30,7 +24,7 @@ def press(page, columns: str) -> None:
 
 
 def win(page) -> None:
-    reply_with(page, 1, 2, 3)
+    pages.reply_with(page, 1, 2, 3)
     press(page, "4444")
     pages.status_says(page, "You won in 7 moves. Four in a row.")
 
@@ -61,7 +55,7 @@ def test_a_won_game_ends_with_the_score_a_rematch_and_a_review(page):
     assert page.get_by_role("tab", name=re.compile("Review|Analysis")).get_attribute("aria-selected") == "true"
     assert pages.stones(page) == 7
     page.get_by_role("tab", name="Play").click()
-    reply_with(page, 4)
+    pages.reply_with(page, 4)
     page.get_by_role("button", name="Rematch").click()
     pages.status_says(page, "Casual played column 4. Your turn (Yellow)")
     pages.visit(page)
@@ -70,7 +64,7 @@ def test_a_won_game_ends_with_the_score_a_rematch_and_a_review(page):
 
 def test_a_lost_game_has_one_line_of_story_and_results_lead_to_the_next_level_and_are_counted(page):
     pages.status_says(page, "You are Red against Casual: drop a stone")
-    reply_with(page, 4, 4, 4, 4)
+    pages.reply_with(page, 4, 4, 4, 4)
     press(page, "1223")
     pages.status_says(page, "You lost. Casual has four in a row.")
     assert page.inner_text("#end-title") == "You lost"
@@ -85,21 +79,21 @@ def test_a_lost_game_has_one_line_of_story_and_results_lead_to_the_next_level_an
     assert pages.stones(page) == number - 1
     assert "Your accuracy" in page.inner_text("#analysis-result")
     page.click("#tab-play")
-    reply_with(page, 1, 2, 3)
+    pages.reply_with(page, 1, 2, 3)
     page.get_by_role("button", name="Play Beginner").click()
     press(page, "4444")
     pages.status_says(page, "You won in 7 moves. Four in a row.")
     assert page.get_attribute("#end", "data-kind") == "win"
     page.get_by_role("button", name="Play Casual").click()
     assert page.inner_text("#seats").split("\n")[3].startswith("Casual")
-    reply_with(page, *map(int, DRAW[1::2]))
+    pages.reply_with(page, *map(int, DRAW[1::2]))
     press(page, DRAW[::2])
     pages.status_says(page, "Draw. The board is full.")
     assert "0 won, 1 drawn, 1 lost" in page.inner_text("#end-score")
 
 
 def test_a_resignation_counts_and_can_be_taken_back(page):
-    reply_with(page, 1)
+    pages.reply_with(page, 1)
     press(page, "4")
     pages.wait_for_turn(page)
     page.get_by_role("button", name="Resign").click()
@@ -121,7 +115,7 @@ def test_a_resignation_counts_and_can_be_taken_back(page):
 
 
 def test_a_hint_marks_a_best_column(page, server):
-    reply_with(page, 1, 2, 1)
+    pages.reply_with(page, 1, 2, 1)
     press(page, "44")
     pages.wait_for_turn(page)
     page.get_by_role("button", name="Hint").click()
@@ -136,7 +130,7 @@ def test_a_hint_marks_a_best_column(page, server):
 
 @pytest.mark.parametrize("what", ["Take back", "New game", "p"])
 def test_a_move_that_is_no_longer_wanted_leaves_nothing_thinking(page, what):
-    page.route("**/move", lambda route: None)  # an engine that never answers
+    page.route("**/api/v1/analysis", lambda route: None)  # an engine that never answers
     press(page, "4")
     pages.status_says(page, "Casual is thinking…")
     assert page.get_attribute("#board", "data-state") == "thinking"

@@ -22,8 +22,7 @@ OVERFLOW = "one => [one.scrollWidth - one.clientWidth, one.scrollHeight - one.cl
 
 
 def win_against_club(page) -> None:
-    replies = iter("123")
-    page.route("**/move", lambda route: route.fulfill(json={"move": int(next(replies)) - 1}))
+    pages.reply_with(page, 1, 2, 3)
     for _ in range(4):
         pages.wait_for_turn(page)
         pages.column(page, 4).click()
