@@ -18,7 +18,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from distill.alphazero.on_device import openings
+from distill.alphazero.device_games import openings
 from distill.datasets import canonical
 from distill.game import encoding, rules
 from distill.games import reader

@@ -1,4 +1,4 @@
-"""Self-play on an accelerator (`alphazero/on_device.py`), here on a CPU. Properties:
+"""Self-play on an accelerator (`alphazero/on_device.py`, `alphazero/device_games.py`), here on a CPU. Properties:
 
 - openings are playable; the keys of excluded boards are those of the package, and those boards are not learned;
 - the labels of a game get its result, discounted and with the right sign, and no other label is touched;
@@ -26,7 +26,7 @@ jax = pytest.importorskip("jax", reason="the extra jax is not installed")
 if jax:
     import jax.numpy as jnp
 
-    from distill.alphazero import on_device
+    from distill.alphazero import device_games, on_device
     from distill.mcts import device, device_tree
 
 ROOT = Path(__file__).parents[2]
@@ -45,11 +45,11 @@ def played():
     search = device.DeviceSearch(evaluate=uniform, settings=settings, lanes=LANES, inner=2)
     history = []
     with jax.enable_x64(True):
-        window = on_device.new_window(ROWS)
-        run = jax.jit(lambda window, lanes, excluded, key: on_device.play_step(
+        window = device_games.new_window(ROWS)
+        run = jax.jit(lambda window, lanes, excluded, key: device_games.play_step(
             search, OPENINGS, window, lanes, None, excluded, key, SIMULATIONS, 0.0, 0.0))  # fmt: skip
         find = jax.jit(search)
-        lanes = on_device.new_lanes(jax.random.key(1), LANES, OPENINGS)
+        lanes = device_games.new_lanes(jax.random.key(1), LANES, OPENINGS)
         lanes = lanes._replace(random_moves=jnp.zeros(LANES, jnp.float32))
         excluded = canonical(np.asarray(lanes.current)[:1], np.asarray(lanes.mask)[:1])
         for step in range(STEPS):
@@ -119,7 +119,7 @@ def test_written_labels_are_the_searched_boards_and_their_visits(played):
 
 def test_openings_are_playable_and_differ():
     with jax.enable_x64(True):
-        current, mask = map(np.asarray, jax.jit(lambda: on_device.openings(jax.random.key(3), 500, OPENINGS))())
+        current, mask = map(np.asarray, jax.jit(lambda: device_games.openings(jax.random.key(3), 500, OPENINGS))())
         keys = np.asarray(device_tree.canonical_keys(jnp.asarray(current), jnp.asarray(mask)))
     assert not are_over(current, mask).any()
     assert (mask & ~np.uint64(FULL_BOARD) == 0).all()

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from distill import networks
-from distill.alphazero.on_device import openings
+from distill.alphazero.device_games import openings
 from distill.evaluation import walk
 from distill.game import rules
 from distill.game.rules import COLUMNS
