@@ -168,7 +168,7 @@ def runtime_archive() -> Path:
     try:
         fetched = _fetch(ADDRESS)
     except (OSError, http.client.HTTPException) as error:  # no connection, no such host, or cut off
-        raise UserError(f"{RUNTIME} cannot be fetched ({error}); put {ADDRESS} into {cache}") from None
+        raise UserError(f"{RUNTIME} cannot be fetched ({error}); put {ADDRESS} into {cache}") from error
     if _integrity(fetched) != INTEGRITY:
         raise UserError(f"{ADDRESS}: this is not version {VERSION} as published (its SHA-512 differs)")
     write_atomically(archive, fetched)

@@ -33,8 +33,8 @@ def load_core(path: Path) -> keras.Model:
     except Exception as error:  # Keras raises many types
         if "Could not locate class" in str(error):
             loads = f"{IMPORT}=module:function, which built it, in the environment loads them"
-            raise UserError(f"{path}: has layers of its own; {loads}") from None
-        raise UserError(f"{path}: not a readable Keras model ({first_line(error)})") from None
+            raise UserError(f"{path}: has layers of its own; {loads}") from error
+        raise UserError(f"{path}: not a readable Keras model ({first_line(error)})") from error
     heads.require_network(core, str(path))
     if not all(np.isfinite(weight).all() for weight in core.get_weights()):
         raise UserError(f"{path}: some of its weights are NaN or infinite, as after a training that diverged")

@@ -121,7 +121,7 @@ def position_after(moves: str) -> Position:
     try:
         return rules.from_moves(moves)
     except ValueError as error:
-        raise HTTPException(422, f"moves: {error}") from None
+        raise HTTPException(422, f"moves: {error}") from error
 
 
 def _from_board(board: list[list[Cell]]) -> Position:

@@ -112,7 +112,7 @@ class Opponents:
             batches = await queue.run(partial(_choose, make, part, seed) for part in parts)
             return [analysis for batch in batches for analysis in batch]
         except UserError as error:
-            raise HTTPException(500, str(error)) from None
+            raise HTTPException(500, str(error)) from error
 
     def close(self) -> None:
         """Drop waiting calls and stop the workers."""
@@ -143,7 +143,7 @@ class Opponents:
         try:
             names.check_mode(name, self.max_simulations if parts.player else min(MOST_GUIDED, self.max_simulations))
         except ValueError as error:
-            raise HTTPException(422, str(error)) from None
+            raise HTTPException(422, str(error)) from error
         if folder is None:
             return self._searches if parts.simulations else self._networks, partial(names.make, name)
         changed = (folder / finding.EXPORTED).stat().st_mtime_ns
