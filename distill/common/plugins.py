@@ -128,7 +128,7 @@ def watch_imports() -> None:
     """Hash the source of a user's modules, and register our layers with Keras, now or when they are imported."""
     sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder)
     if "keras" in sys.modules:
-        keras_layers.register(sys.modules["keras"])
+        keras_layers.register()
     for module in [*sys.modules.values()]:
         file = getattr(module, "__dict__", {}).get("__file__") or ""
         if os.path.isfile(file) and not _is_library(file):
