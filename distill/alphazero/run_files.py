@@ -8,14 +8,13 @@ The checkpoint holds the learner and the metrics of the finished iterations.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, canonical_json, file_hash, run_folder
+from distill.common import UserError, file_hash, json_hash, run_folder
 from distill.games import reader
 from distill.mcts import puct
 from distill.training import history, identity
@@ -80,7 +79,7 @@ def verify_games(out: Path, number: int, expected: str) -> None:
 
 def games_hash(result: Mapping[str, Any]) -> str:
     """One hash of the shards of finished games, from the result in their record."""
-    return hashlib.sha256(canonical_json(result).encode()).hexdigest()
+    return json_hash(result)
 
 
 def publish(folder: run_folder.Run, config: SelfPlayConfig, finished: Sequence[Metrics], count: int) -> None:

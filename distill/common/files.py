@@ -57,6 +57,11 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
+def json_hash(value: Any) -> str:
+    """SHA-256 of a value's canonical JSON."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:

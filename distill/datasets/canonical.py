@@ -62,14 +62,9 @@ def merged(rows: Columns, by: Sequence[str]) -> Columns:
     for counts in (visits, votes):
         counts[own_mirror] += counts[own_mirror][:, ::-1]
     # Whole numbers add up to the same sum in any order, floats do not.
-    units = np.rint(rows["value"].astype(np.float64) / VALUE_UNIT)
-    return group | {
-        "visits": visits,
-        "label": majority(votes, visits),
-        "value": total(units) * VALUE_UNIT / count,
-        "outcome": total(rows["outcome"]) / count,
-        "count": count,
-    }
+    units = {name: np.rint(rows[name].astype(np.float64) / VALUE_UNIT) for name in ("value", "outcome")}
+    means = {name: total(values) * VALUE_UNIT / count for name, values in units.items()}
+    return group | means | {"visits": visits, "label": majority(votes, visits), "count": count}
 
 
 def board_keys(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -7,20 +7,20 @@ games, one row a board; `reader.read` unpacks it. What is lost: how often a boar
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from distill.common import UserError, canonical_json, first_line, run_folder, write_atomically
+from distill.common import UserError, first_line, json_hash, run_folder, write_atomically
 from distill.datasets import preparation
-from distill.datasets.canonical import canonical
+from distill.datasets.canonical import canonical, merged
 from distill.game import encoding, inputs, outputs, rules
 from distill.games import schema, shards
+from distill.games.reader import Columns, chosen, joined
 from distill.games.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS
 from distill.mcts.labeller import Labels, check_labels
 
@@ -43,8 +43,9 @@ def write_labels(
       out: a new folder, or one with the same labels.
       outcome: (B,), results of the games in [-1, 1] for the side to move; without it the value.
 
-    A board and its mirror image are one: visits of the same board are summed, values averaged. Raises UserError in one
-    line for arrays of a wrong shape, type or range, and for boards on which the game is over.
+    A board and its mirror image are one: visits of the same board are summed, values averaged. On a board that is its
+    own mirror a column and its mirror are one move, so the visits are added to their flip. Raises UserError in one line
+    for arrays of a wrong shape, type or range, and for boards on which the game is over.
     """
     try:
         counts, values = np.asarray(visits), np.asarray(value, np.float64)
@@ -60,13 +61,9 @@ def write_labels(
         checked = check_labels(Labels(visits=counts, value=values), rules.legal_mask(mask))
         results = outputs.values(results, len(mask))
     assert checked.label is not None
-    rows = canonical({"current": current, "mask": mask, "label": checked.label, "visits": checked.visits})
-    # A board and its mirror are one: add up its visits, average its values.
-    keys, board, count = np.unique(rows["current"] + rows["mask"], return_inverse=True, return_counts=True)
-    summed = np.zeros((len(keys), rules.COLUMNS), np.int64)
-    np.add.at(summed, board, rows["visits"])
-    table = _table(keys, summed, *(np.bincount(board, values) / count for values in (checked.value, results)))
-    _write(Path(out), table, inputs=[])
+    labels = {"visits": checked.visits, "label": checked.label, "value": checked.value, "outcome": results}
+    rows = canonical({"current": current, "mask": mask} | labels)
+    _write(Path(out), merged(rows, ("current", "mask")), inputs=[])
     return Path(out)
 
 
@@ -75,35 +72,32 @@ def pack(prepared: preparation.Prepared, out: Path, *, restart: bool = False) ->
 
     Raises UserError where `out` holds other boards, or files that were changed since.
     """
-    tables = [preparation.load(prepared.folder, split) for split in (TRAINING, VALIDATION)]
-    current, mask, visits, value, outcome = (
-        np.concatenate([getattr(table, name) for table in tables])
-        for name in ("current", "mask", "visits", "value", "outcome")
-    )
-    return _write(out, _table(current + mask, visits, value, outcome), prepared.result["inputs"], restart)
+    tables = [vars(preparation.load(prepared.folder, split)) for split in (TRAINING, VALIDATION)]
+    return _write(out, joined(tables), prepared.result["inputs"], restart)
 
 
-def _table(keys: NDArray[np.uint64], visits: NDArray[np.int64], value: NDArray[Any], outcome: NDArray[Any]) -> pa.Table:
+def _table(boards: Columns) -> pa.Table:
     """Rows of `PACKED_ROW`, by key: neighbours differ little, which compresses well."""
-    order = np.argsort(keys)
+    keys = boards["current"] + boards["mask"]
     # Shares of visits matter, not their number: scale down what does not fit a byte.
-    largest = visits.max(axis=1, keepdims=True)
+    largest = boards["visits"].max(axis=1, keepdims=True)
     columns = {
         "key": keys,
-        "visits": np.rint(visits * np.minimum(1, MOST_VISITS / np.maximum(largest, 1))),
-        "value": np.rint(value * VALUE_STEPS),
-        "outcome": np.rint(outcome),
+        "visits": np.rint(boards["visits"] * np.minimum(1, MOST_VISITS / np.maximum(largest, 1))),
+        "value": np.rint(boards["value"] * VALUE_STEPS),
+        "outcome": np.rint(boards["outcome"]),
     }
-    return schema.table_of({name: values[order] for name, values in columns.items()}, PACKED_ROW)
+    return schema.table_of(chosen(columns, np.argsort(keys)), PACKED_ROW)
 
 
-def _write(out: Path, table: pa.Table, inputs: Sequence[Any], restart: bool = False) -> int:
+def _write(out: Path, boards: Columns, inputs: Sequence[Any], restart: bool = False) -> int:
     """Write boards, or find that the folder has them; returns how many there are.
 
     `inputs` describes the runs of games that they are from.
     """
-    identity, name = {"rows": schema.content_hash(table)}, schema.shard_name(0)
-    run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
+    table, name = _table(boards), schema.shard_name(0)
+    identity = {"rows": schema.content_hash(table)}
+    run = json_hash(identity)
     metadata = {
         "schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": run, "identity": identity,
         "first_game": 0, "games": len(table),

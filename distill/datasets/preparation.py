@@ -26,7 +26,6 @@ The rows are in memory, about 60 bytes each, as the tables are in training.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from distill.common import DataError, Progress, canonical_json, listed, run_folder, say
+from distill.common import DataError, Progress, json_hash, listed, run_folder, say
 from distill.common.settings import NameOrPath, Settings
 from distill.datasets.batching import Examples
 from distill.datasets.canonical import canonical, excluded_keys, merged
@@ -107,11 +106,11 @@ def prepare(
         "schema_version": schema.SCHEMA_VERSION,
         "preparation_version": PREPARATION_VERSION,
         "validation_fraction": validation_fraction,
-        "runs": {run.name: _digest([shard.content_hash for shard in run.shards]) for run in runs},
-        "excluded": _digest(excluded.tolist()),
+        "runs": {run.name: json_hash([shard.content_hash for shard in run.shards]) for run in runs},
+        "excluded": json_hash(excluded.tolist()),
     }
     # Other inputs or settings give another folder, so tables never need to be compared with them.
-    folder = out / _digest(identity)[:16]
+    folder = out / json_hash(identity)[:16]
     settings = {"validation_fraction": validation_fraction, "exclude": [*exclude], "out": str(out)}
     settings["data"] = [*map(str, folders)]
     files = FILES.values()
@@ -191,7 +190,3 @@ def _by_split(splits: NDArray[Any]) -> dict[str, int]:
     """How many of the splits are training and validation, as the record has it."""
     training, validation = np.bincount(splits, minlength=2).tolist()
     return {"training": training, "validation": validation}
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
