@@ -81,4 +81,4 @@ def run(config: ArenaConfig) -> str:
     return f"{standings[0].player} is first with {match.percent(standings[0].score)} of the points"
 
 
-main = cli.Command("arena", ArenaConfig, run, PRESETS)
+main = cli.Command("distill arena", ArenaConfig, run, PRESETS)

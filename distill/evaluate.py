@@ -142,4 +142,4 @@ def _compare_labels(folder: Path, players: Sequence[Player], metrics: dict[str, 
     return f"labels of {folder}: {best} {report.percent(top1[best]['all'])} % top-1"
 
 
-main = cli.Command("evaluate", EvaluateConfig, run, PRESETS)
+main = cli.Command("distill evaluate", EvaluateConfig, run, PRESETS)

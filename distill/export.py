@@ -113,4 +113,4 @@ def _ships(model: str, network: Path) -> bool:
     return shipped is not None and by_name and network.resolve().is_relative_to(shipped.resolve())
 
 
-main = cli.Command("export", ExportConfig, run, PRESETS)
+main = cli.Command("distill export", ExportConfig, run, PRESETS)

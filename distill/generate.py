@@ -61,7 +61,7 @@ class GenerateConfig(RunSettings):
     """Dask scheduler whose workers play: tcp://head:8786"""
 
 
-def generate_games(out: str | Path = "data/games", *, games: int = 5000, **settings: Any) -> reader.Run:
+def generate_games(out: str | Path = "data/games", *, games: int = 5000, **settings: Any) -> reader.GamesRun:
     """Play games and store every labelled position, as `python -m distill.generate` does; returns the finished run.
 
         run = distill.generate_games("data/mine", games=100, simulations=500)
@@ -101,4 +101,4 @@ def run(config: GenerateConfig) -> str:
     return f"{result['games']:,} games, {result['rows']:,} rows in {config.out} ({speed:.2f} M simulations/s)"
 
 
-main = cli.Command("generate", GenerateConfig, run, PRESETS)
+main = cli.Command("distill generate", GenerateConfig, run, PRESETS)

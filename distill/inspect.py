@@ -119,4 +119,4 @@ def _quality(rows: reader.RawRows, identity: dict[str, Any], config: InspectConf
     return lines
 
 
-main = cli.Command("inspect", InspectConfig, run, PRESETS)
+main = cli.Command("distill inspect", InspectConfig, run, PRESETS)

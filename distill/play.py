@@ -60,4 +60,4 @@ def run(config: PlayConfig) -> str:
     return terminal.session(config.player, columns, human, secrets.randbits(32) if config.seed is None else config.seed)
 
 
-main = cli.Command("play", PlayConfig, run, PRESETS)
+main = cli.Command("distill play", PlayConfig, run, PRESETS)

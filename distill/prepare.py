@@ -71,4 +71,4 @@ def run(config: PrepareConfig) -> str:
     return line
 
 
-main = cli.Command("prepare", PrepareConfig, run, PRESETS)
+main = cli.Command("distill prepare", PrepareConfig, run, PRESETS)

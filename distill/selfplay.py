@@ -94,4 +94,4 @@ def _only_play(config: SelfPlayConfig) -> str:
     return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
 
 
-main = cli.Command("selfplay", SelfPlayConfig, run, PRESETS)
+main = cli.Command("distill selfplay", SelfPlayConfig, run, PRESETS)

@@ -113,4 +113,4 @@ def _listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
     return listener
 
 
-main = cli.Command("serve", ServeConfig, run, PRESETS)
+main = cli.Command("distill serve", ServeConfig, run, PRESETS)

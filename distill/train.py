@@ -239,4 +239,4 @@ def _result(out: Path, metrics: Mapping[str, Any]) -> str:
     )
 
 
-main = cli.Command("train", TrainConfig, run, PRESETS)
+main = cli.Command("distill train", TrainConfig, run, PRESETS)

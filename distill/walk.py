@@ -139,4 +139,4 @@ def _all(config: WalkConfig, out: Path, choose: walk.Choose) -> tuple[dict[str, 
     return outcome, f"every legal reply: {extent}: {sums['positions']:,} positions, {result}"
 
 
-main = cli.Command("walk", WalkConfig, run, PRESETS)
+main = cli.Command("distill walk", WalkConfig, run, PRESETS)

@@ -5,7 +5,7 @@
         games: int = Field(100, ge=1)
         "games to play"
 
-    main = cli.Command("play", PlayConfig, run, {"smoke": cli.smoke(games=2)})
+    main = cli.Command("distill play", PlayConfig, run, {"smoke": cli.smoke(games=2)})
 
 `common/command_line.py` parses the words, and `common/boundary.py` turns errors and signals into lines and exit codes:
 0 success; 2 a wrong flag value; 1 data or environment; 130, 143 or 129 after Ctrl-C, SIGTERM or a closed terminal, with
@@ -33,29 +33,28 @@ SMOKE_DATA, SMOKE_MODELS = Path("data/smoke"), Path("models/smoke")
 
 @dataclass(frozen=True)
 class Command(Generic[Config]):
-    """A command: `main` of the module `stage` in a package. Called with words, it returns the exit code.
+    """A command: `main` of a module. Called with words, it returns the exit code.
 
     Attributes:
+      name: package and module, such as "distill play".
       config_class, presets: what the words are parsed into.
       run: does the work and returns the last line to print.
     """
 
-    stage: str
+    name: str
     config_class: type[Config]
     run: Callable[[Config], str]
     presets: Presets | None = None
-    package: str = "distill"
 
     def __call__(self, arguments: Sequence[str] | None = None) -> int:
         """Parse, run and report; the default words are those of this process."""
         words = list(sys.argv[1:] if arguments is None else arguments)
-        name = f"{self.package} {self.stage}"
-        return boundary.guarded(partial(self.call, words), name, words)
+        return boundary.guarded(partial(self.call, words), self.name, words)
 
     def call(self, words: Sequence[str]) -> int:
         """The same inside a boundary; errors and signals are the caller's."""
         try:
-            config = parse(self.config_class, words, self.presets, prog=f"{self.package} {self.stage}")
+            config = parse(self.config_class, words, self.presets, prog=self.name)
         except SystemExit as stop:
             return int(stop.code or 0)
         print(self.run(config), flush=True)

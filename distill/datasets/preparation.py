@@ -150,7 +150,7 @@ def load(folder: Path, split: int) -> Examples:
 
 
 def _read(
-    runs: Sequence[reader.Run], validation_fraction: float, excluded: NDArray[np.uint64]
+    runs: Sequence[reader.GamesRun], validation_fraction: float, excluded: NDArray[np.uint64]
 ) -> tuple[Columns, dict[str, Any]]:
     """All rows that are not excluded, on their canonical boards and with their split; and what was counted."""
     parts, games = list[Columns](), list[NDArray[np.bool_]]()

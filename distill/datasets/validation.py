@@ -13,7 +13,7 @@ from distill.common import listed, provenance
 from distill.datasets.batching import Examples
 from distill.datasets.canonical import board_keys
 from distill.games import schema
-from distill.games.reader import RawRows, Run, open_run, raw_rows
+from distill.games.reader import GamesRun, RawRows, open_run, raw_rows
 
 VALIDATION_SET = "data/reference/validation"
 """The rows of the teacher that ship."""
@@ -36,7 +36,7 @@ def validation_rows(folders: Sequence[Path], fraction: float) -> tuple[str, RawR
     return f"the validation split of {listed(folders)}", raw_rows(folders, schema.VALIDATION, fraction)
 
 
-def _teacher(run: Run) -> dict[str, Any]:
+def _teacher(run: GamesRun) -> dict[str, Any]:
     """The entries of a run's identity that decide its labels."""
     return {name: value for name, value in run.identity.items() if name not in NOT_THE_TEACHER}
 

@@ -41,7 +41,7 @@ Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class GamesRun:
     """A complete folder of games or of packed boards, as its record has it.
 
     Attributes:
@@ -89,7 +89,7 @@ class RawRows(Arrays):
 # Runs -----------------------------------------------------------------------------------------------------------------
 
 
-def open_run(folder: Path) -> Run:
+def open_run(folder: Path) -> GamesRun:
     """The run in a folder, from its record alone; the shards are not opened.
 
     Raises DataError for a folder without a record, not of games, or not finished.
@@ -100,7 +100,7 @@ def open_run(folder: Path) -> Run:
     return run_of(folder, run_folder.finished(folder, *KINDS))
 
 
-def run_of(place: object, record: run_folder.Record) -> Run:
+def run_of(place: object, record: run_folder.Record) -> GamesRun:
     """The run that the record of a finished one describes. Raises DataError where it names no shards."""
     folder, result = Path(str(place)), record.result or {}
     try:
@@ -110,10 +110,10 @@ def run_of(place: object, record: run_folder.Record) -> Run:
         what = f"not the result of a run of games ({problem['loc'][0]}: {problem['msg']})"
         raise DataError(f"{folder / run_folder.RECORD}: {what}") from error
     inputs = result.get("inputs", ())
-    return Run(folder=folder, identity=record.identity, name=result["run"], shards=shards, inputs=inputs)
+    return GamesRun(folder=folder, identity=record.identity, name=result["run"], shards=shards, inputs=inputs)
 
 
-def open_runs(folders: Sequence[Path]) -> list[Run]:
+def open_runs(folders: Sequence[Path]) -> list[GamesRun]:
     """The runs in several folders, ordered by name. Raises DataError where two folders hold games of the same run."""
     runs = sorted((open_run(Path(folder)) for folder in folders), key=lambda run: run.name)
     for first, second in itertools.combinations(runs, 2):
@@ -122,7 +122,7 @@ def open_runs(folders: Sequence[Path]) -> list[Run]:
     return runs
 
 
-def verify(runs: Iterable[Run], advice: str | None = None) -> None:
+def verify(runs: Iterable[GamesRun], advice: str | None = None) -> None:
     """Raise DataError unless every shard is the file that the record describes.
 
     `advice` says what a user can do; None: make the games again.

@@ -119,7 +119,7 @@ def _search(name: str, seed: int) -> Any:
     return openspiel.mcts(int(simulations), seed)
 
 
-main = cli.Command("boards.heldout", Config, run, package="experiments")
+main = cli.Command("experiments boards.heldout", Config, run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -247,7 +247,7 @@ def _wanted(stratum: Stratum, share: float) -> int:
     return max(1, round(stratum.size * share))
 
 
-main = cli.Command("boards.mixed", Config, run, package="experiments")
+main = cli.Command("experiments boards.mixed", Config, run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

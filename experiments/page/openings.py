@@ -104,7 +104,7 @@ def run(config: Config) -> str:
     return f"{len(kept)} positions of {source.games:,} games · {config.out}"
 
 
-def read_games(run: reader.Run) -> Iterator[Game]:
+def read_games(run: reader.GamesRun) -> Iterator[Game]:
     """The games of a run of `generate` with their openings. Raises DataError for games of another command."""
     reader.verify([run])
     identity = run.identity
@@ -189,7 +189,7 @@ def liked(current: Bitboards, mask: Bitboards, players: Sequence[Player]) -> NDA
     return np.where(is_symmetric[:, None], (mean + mean[:, ::-1]) / 2, mean)
 
 
-main = cli.Command("page.openings", Config, run, package="experiments")
+main = cli.Command("experiments page.openings", Config, run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

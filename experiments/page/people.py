@@ -143,7 +143,7 @@ def _elo(score: float) -> float:
     return float(400 * np.log10(score / (1 - score))) if 0 < score < 1 else float(np.copysign(np.inf, score - 0.5))
 
 
-main = cli.Command("page.people", Config, run, package="experiments")
+main = cli.Command("experiments page.people", Config, run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

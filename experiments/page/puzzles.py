@@ -321,7 +321,7 @@ def as_bytes(players: Sequence[str], puzzles: Sequence[Puzzle]) -> bytes:
     return f'{{{head},\n"puzzles": [\n{rows}\n]}}\n'.encode()
 
 
-main = cli.Command("page.puzzles", Config, run, package="experiments")
+main = cli.Command("experiments page.puzzles", Config, run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -103,7 +103,7 @@ def _first(belongs: NDArray[np.bool_], worth: NDArray[np.float64]) -> int:
     return int(np.where(belongs, worth, -np.inf).argmax())
 
 
-main = cli.Command("page.tour", Config, run, package="experiments")
+main = cli.Command("experiments page.tour", Config, run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

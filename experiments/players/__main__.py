@@ -134,7 +134,7 @@ def _measured(config: PlayersConfig, player: Any) -> list[measure.Row]:
     return measure.rows(config.players, met, times, grades, config.seed)
 
 
-main = cli.Command("players", PlayersConfig, run, PRESETS, package="experiments")
+main = cli.Command("experiments players", PlayersConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -131,7 +131,7 @@ def _result(out: Path, metrics: dict[str, Any]) -> str:
     return f"{out}: after {metrics['training_games']:,} games it wins {', '.join(parts)}"
 
 
-main = cli.Command("reinforce", ReinforceConfig, run, PRESETS, package="experiments")
+main = cli.Command("experiments reinforce", ReinforceConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

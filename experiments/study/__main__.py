@@ -353,7 +353,7 @@ def _result(
     )
 
 
-main = cli.Command("study", StudyConfig, run, PRESETS, package="experiments")
+main = cli.Command("experiments study", StudyConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -51,7 +51,7 @@ def run(config: StudyTrainConfig) -> str:
     return train.run(config, shapes.build, callbacks=[Watch()])
 
 
-main = cli.Command("study.train", StudyTrainConfig, run, train.PRESETS, package="experiments")
+main = cli.Command("experiments study.train", StudyTrainConfig, run, train.PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

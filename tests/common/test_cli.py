@@ -38,7 +38,7 @@ class Config(Settings):
 
 
 def run_main(run: Callable[[Config], str], *words: str) -> int:
-    return cli.Command("stage", Config, run)(words)
+    return cli.Command("distill stage", Config, run)(words)
 
 
 def raises(error: BaseException) -> Callable[[Config], str]:
@@ -138,7 +138,7 @@ def run(config):
     finally:
         say("cleaned up")  # nobody reads it
 
-sys.exit(cli.Command("stage", Settings, run)([]))
+sys.exit(cli.Command("distill stage", Settings, run)([]))
 """
 
 

@@ -121,7 +121,7 @@ def test_visits_of_any_type_are_labelled_by_the_column_with_most():
 
 def test_games_are_generated_from_python(engine):
     run = distill.generate_games("mine", games=3, simulations=30, workers=1)
-    assert isinstance(run, reader.Run)
+    assert isinstance(run, reader.GamesRun)
     assert run.games == 3
     assert distill.generate_games("mine", games=3, simulations=30) == run
     assert distill.generate_games("own", games=2, labeller="my_engine:_label", workers=1).games == 2
