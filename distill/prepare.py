@@ -51,13 +51,7 @@ PRESETS: cli.Presets = {
 
 def run(config: PrepareConfig) -> str:
     """Prepare, print the counts, and return the line that says where the tables are."""
-    prepared = preparation.prepare(
-        config.data,
-        config.out,
-        validation_fraction=config.validation_fraction,
-        exclude=config.exclude,
-        restart=config.restart,
-    )
+    prepared = preparation.prepare(config, config.out, restart=config.restart)
     counts = prepared.result["counts"]
     boards, removed, excluded = counts["boards"], counts["removed_from_validation"], counts["excluded"]
     rows = [[name, *map("{:,}".format, counts[name].values())] for name in ("games", "rows", "boards")]

@@ -156,8 +156,7 @@ def run(
     """
     out = _folder(config)
     networks.trust(config.arch.name)
-    fraction, exclude = config.validation_fraction, config.exclude
-    prepared = preparation.prepare(config.data, config.prepared, validation_fraction=fraction, exclude=exclude)
+    prepared = preparation.prepare(config, config.prepared)
     print(prepared.summary(config.data))
     also = {"prepared data": prepared.folder.name}
     if loss is not None:

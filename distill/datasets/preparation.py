@@ -79,48 +79,37 @@ class Prepared:
         return f"{self.folder}: {'reused' if self.reused else 'prepared'} tables of {listed(data)}"
 
 
-def prepare(
-    folders: Sequence[Path],
-    out: Path,
-    *,
-    validation_fraction: float = 0.15,
-    exclude: Sequence[str] = ("benchmark",),
-    restart: bool = False,
-) -> Prepared:
+def prepare(settings: TableSettings, out: Path, *, restart: bool = False) -> Prepared:
     """Prepare the games of several runs into `out/<hash>/`, or find that this was done; shards are verified first.
 
     Args:
-      folders: finished games, each folder another run.
-      validation_fraction: expected share of games in validation.
-      exclude: boards left out of both tables: names of `canonical.SHIPPED_BOARDS` (a line says where the set is not
-        shipped), Parquet files with columns `current` and `mask`, or folders of such files.
+      settings: those of `train` and `prepare` have others, too, which do not matter here.
       restart: prepare again even where the result exists.
 
     The tables' bytes depend on the inputs and settings alone. An interrupted run leaves no result, so the next one
     writes the tables again. Raises DataError for inputs that cannot be used, naming the file.
     """
-    runs = reader.open_runs(folders)
+    runs, fraction = reader.open_runs(settings.data), settings.validation_fraction
     reader.verify(runs)
-    excluded = np.unique(np.concatenate([np.zeros(0, np.uint64), *map(excluded_keys, exclude)]))
+    excluded = np.unique(np.concatenate([np.zeros(0, np.uint64), *map(excluded_keys, settings.exclude)]))
     identity = {
         "schema_version": schema.SCHEMA_VERSION,
         "preparation_version": PREPARATION_VERSION,
-        "validation_fraction": validation_fraction,
+        "validation_fraction": fraction,
         "runs": {run.name: json_hash([shard.content_hash for shard in run.shards]) for run in runs},
         "excluded": json_hash(excluded.tolist()),
     }
     # Other inputs or settings give another folder, so tables never need to be compared with them.
     folder = out / json_hash(identity)[:16]
-    settings = {"validation_fraction": validation_fraction, "exclude": [*exclude], "out": str(out)}
-    settings["data"] = [*map(str, folders)]
+    stored = settings.model_dump(mode="json", include={*TableSettings.model_fields}) | {"out": str(out)}
     files = FILES.values()
     with run_folder.opened(
-        folder, TABLES, identity, settings=settings, files=files, restart=restart, wait=True
+        folder, TABLES, identity, settings=stored, files=files, restart=restart, wait=True
     ) as record:
         if record.result and all((folder / name).is_file() for name in files):
             return Prepared(folder=folder, result=record.result, reused=True)
         say(f"preparing tables of {listed([run.folder for run in runs])}")
-        rows, counts = _read(runs, validation_fraction, excluded)
+        rows, counts = _read(runs, fraction, excluded)
         boards, of_boards = _merge(rows)
         record.begin()
         hashes = {}

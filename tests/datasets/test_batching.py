@@ -38,7 +38,8 @@ def batches(examples: Examples, size: int, *, seed: int, mirror: bool = True, st
 def prepared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     write_games(folder / "games", make_games(60, seed=1))
-    return preparation.prepare([folder / "games"], folder / "out", validation_fraction=0.3, exclude=()).folder
+    settings = preparation.TableSettings(data=[folder / "games"], validation_fraction=0.3, exclude=())
+    return preparation.prepare(settings, folder / "out").folder
 
 
 @pytest.fixture(scope="module")

@@ -111,7 +111,7 @@ def test_inspect_and_prepare_take_them_for_games(workplace, capsys):
     assert inspect.main(["boards", str(shipped), "--labels", "0"]) == 0
     (run,) = reader.open_runs([Path("boards")])
     assert f"| {run.rows:,} |" in " ".join(capsys.readouterr().out.split()), "the number of distinct boards"
-    again = preparation.prepare([Path("boards")], Path("again"), validation_fraction=0.2)
+    again = preparation.prepare(preparation.TableSettings(data=["boards"], validation_fraction=0.2), Path("again"))
     learned, held_out = preparation.load(again.folder, TRAINING), preparation.load(again.folder, VALIDATION)
     assert len(learned) + len(held_out) == run.rows
     assert 0.1 < len(held_out) / run.rows < 0.3

@@ -34,8 +34,9 @@ Board = tuple[int, int]
 
 
 def prepare(folder: Path, out: Path, **changes: Any) -> preparation.Prepared:
-    folders = changes.pop("folders", [folder])
-    return preparation.prepare(folders, out, **({"validation_fraction": FRACTION} | changes))
+    restart = changes.pop("restart", False)
+    settings = preparation.TableSettings(**({"data": [folder], "validation_fraction": FRACTION} | changes))
+    return preparation.prepare(settings, out, restart=restart)
 
 
 def tables_of(prepared: preparation.Prepared) -> dict[int, dict[Board, dict[str, Any]]]:
@@ -169,9 +170,9 @@ def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path, monkeypatch):
     for folder, seed in ((one, 1), (two, 2)):
         write_games(folder, make_games(60, seed), identity={"seed": seed})
     monkeypatch.setattr(preparation, "GROUP_ROWS", 256)
-    first = prepare(one, tmp_path / "out", folders=[one, two])
+    first = prepare(one, tmp_path / "out", data=[one, two])
     assert pq.read_metadata(first.folder / "training.parquet").num_row_groups > 2
-    again = prepare(one, tmp_path / "again", folders=[two, one])
+    again = prepare(one, tmp_path / "again", data=[two, one])
     assert again.folder.name == first.folder.name
     assert content(again) == content(first)
     assert again.result["files"] == {name: file_hash(first.folder / name) for name in preparation.FILES.values()}

@@ -24,7 +24,8 @@ def test_the_replay_holds_the_latest_games_or_rows(three_runs):
 
 def test_the_replay_merges_as_prepare_does(three_runs, tmp_path):
     merged = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
-    prepared = preparation.prepare(three_runs, tmp_path, validation_fraction=1e-9, exclude=())
+    settings = preparation.TableSettings(data=three_runs, validation_fraction=1e-9, exclude=())
+    prepared = preparation.prepare(settings, tmp_path)
     expected = preparation.load(prepared.folder, schema.TRAINING)
     order, expected_order = (np.argsort(canonical.board_keys(t.current, t.mask)) for t in (merged, expected))
     assert len(merged) == len(expected)

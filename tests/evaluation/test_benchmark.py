@@ -70,7 +70,8 @@ def test_prepare_keeps_every_board_out_of_training(tmp_path, shipped):
     write_games(tmp_path / "games", one_row_games(boards, labels), shard_games=len(boards))
 
     def training_boards(**settings: Any) -> preparation.Prepared:
-        return preparation.prepare([tmp_path / "games"], tmp_path / "out", validation_fraction=0.0, **settings)
+        chosen = preparation.TableSettings(data=[tmp_path / "games"], validation_fraction=0.0, **settings)
+        return preparation.prepare(chosen, tmp_path / "out")
 
     everything = training_boards(exclude=())
     assert len(preparation.load(everything.folder, schema.TRAINING)) == len(boards)

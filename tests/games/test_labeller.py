@@ -60,7 +60,8 @@ def test_a_users_labeller_makes_games(engine, capsys, complaint):
     for row in schema.read_table(Path("one/shard-00001.parquet"))[0].to_pylist():
         assert row["visits"][row["label"]] == max(row["visits"])
         assert (row["votes"], row["move"], row["simulations"]) == ([row["label"]], row["label"], sum(row["visits"]))
-    tables = preparation.prepare([Path("one")], Path("prepared"), validation_fraction=0.3, exclude=())
+    settings = preparation.TableSettings(data=["one"], validation_fraction=0.3, exclude=())
+    tables = preparation.prepare(settings, Path("prepared"))
     assert len(preparation.load(tables.folder, schema.TRAINING))
     assert generate.main([*SMALL, "--out", "one"]) == 0
     assert "finished before" in capsys.readouterr().out
@@ -156,7 +157,8 @@ def test_own_labels_become_a_folder_that_prepare_reads(tmp_path):
     np.testing.assert_array_equal(rows["visits"], visits[order])
     np.testing.assert_allclose(rows["value"], value[order], atol=0.5 / 127 + 1e-6)  # half a step of an int8
     np.testing.assert_array_equal(rows["outcome"], np.rint(value)[order])
-    tables = preparation.prepare([out], tmp_path / "prepared", validation_fraction=0.0, exclude=())
+    settings = preparation.TableSettings(data=[out], validation_fraction=0.0, exclude=())
+    tables = preparation.prepare(settings, tmp_path / "prepared")
     assert len(preparation.load(tables.folder, schema.TRAINING)) == len(boards)
     with pytest.raises(UserError, match="holds packed boards with other settings"):
         distill.write_labels(boards[:9], visits[:9], value[:9], out)

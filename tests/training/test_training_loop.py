@@ -51,7 +51,8 @@ def games(tmp_path_factory):
 @pytest.fixture(scope="module")
 def splits(games, tmp_path_factory):
     """Training and validation tables of random games."""
-    folder = preparation.prepare([games], tmp_path_factory.mktemp("prepared"), validation_fraction=0.3).folder
+    settings = preparation.TableSettings(data=[games], validation_fraction=0.3)
+    folder = preparation.prepare(settings, tmp_path_factory.mktemp("prepared")).folder
     return preparation.load(folder, schema.TRAINING), preparation.load(folder, schema.VALIDATION)
 
 
