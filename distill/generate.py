@@ -29,13 +29,7 @@ from distill.games import reader, shards
 from distill.games.settings import RunSettings
 from distill.mcts import compiling
 
-PRESETS: cli.Presets = {
-    "smoke": cli.smoke(games=12, simulations=100, shard_games=4, out=str(cli.SMOKE_DATA / "games")),
-    "cheap": cli.Preset(
-        "one short search per position, for many games in little time",
-        {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
-    ),
-}
+PRESETS = {"smoke": cli.smoke(games=12, simulations=100, shard_games=4, out=str(cli.SMOKE_DATA / "games"))}
 
 
 class GenerateConfig(RunSettings):
@@ -46,7 +40,7 @@ class GenerateConfig(RunSettings):
             *("games", "out", "restart", "workers", "cluster", "labeller", "opening_moves", "seed", "shard_games"),
             *("search.simulations", "search.votes", "search.rollout", "search.noise_fraction", "search.noise_at"),
         ),
-        examples=("--games 5000", "--preset cheap --set search.exploration=1.4"),
+        examples=("--games 5000", "--votes 1 --set search.exploration=1.4"),
         page="docs/train.md",
     )
     games: int = Field(5000, ge=1, le=1_000_000_000)
