@@ -34,8 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def start(command: str) -> NoReturn:
     """Run `python -m distill.COMMAND`: its module calls this before its imports, which take a second."""
-    sys.argv.insert(1, command)
-    raise SystemExit(main())
+    raise SystemExit(main([command, *sys.argv[1:]]))
 
 
 def _run(name: str, words: list[str]) -> int:

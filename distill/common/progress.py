@@ -45,7 +45,6 @@ class Progress:
 
         # tqdm's own lock is shared by processes; a worker that is killed would leave it, and Python would warn.
         tqdm.set_lock(threading.RLock())
-        self.done = done
         how: dict[str, Any] = {"bar_format": "{l_bar}{bar}| " + LINE, "dynamic_ncols": True}
         if not getattr(sys.stderr, "isatty", bool)():  # stderr may be None, or have `write` alone
             how = {"file": _Lines(), "bar_format": LINE, "mininterval": BETWEEN_LINES, "delay": FIRST_LINE}
@@ -61,11 +60,10 @@ class Progress:
 
     def reach(self, done: int, note: str = "") -> None:
         """Like `advance`, up to an absolute amount of work."""
-        self.advance(done - self.done, note)
+        self.advance(done - int(self._bar.n), note)
 
     def advance(self, amount: int, note: str = "") -> None:
         """Add finished work and show it, with a word on its quality or speed."""
-        self.done += amount
         self._bar.set_postfix_str(note, refresh=False)
         self._bar.update(amount)
 

@@ -27,7 +27,7 @@ ENCODING_VERSION = 1
 FULL_COLUMN = -128
 """In place of an exact score where a column is full."""
 
-EMPTY_TOKEN, OWN_TOKEN, OPPONENT_TOKEN = range(3)
+OPPONENT_TOKEN = 2
 
 _CELL_BITS = np.array(
     [BITS_PER_COLUMN * column + ROWS - 1 - row for row in range(ROWS) for column in range(COLUMNS)], np.uint64

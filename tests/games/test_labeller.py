@@ -137,7 +137,8 @@ def labelled(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     current, mask = bits(*random_positions(number, seed=3))
     _, distinct = np.unique(board_keys(current, mask), return_index=True)
     current, mask = current[distinct], mask[distinct]
-    visits = np.random.default_rng(1).integers(1, 200, (len(mask), 7)) * rules.legal_mask(mask)
+    # Doubled on a board that is its own mirror, they fit a byte.
+    visits = np.random.default_rng(1).integers(1, 128, (len(mask), 7)) * rules.legal_mask(mask)
     return encoding.boards(current, mask), visits, np.random.default_rng(2).uniform(-1, 1, len(mask))
 
 

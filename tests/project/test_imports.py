@@ -32,7 +32,7 @@ PACKAGES = (
 )
 WITH_TENSORS = ("networks", "training", "exporters")
 COMPUTED = {"", "__main__", "common.keras_layers", "common.plugins", "exporters.formats", "networks.registry"}
-"""The library's names, the command that is given, the layers that a `.keras` file names, a user's "module:object", a
+"""The library's names, the command that is given, the modules with layers of our own, a user's "module:object", a
 Kaggle submission that is checked, and in `networks.build` a network."""
 TENSOR_LIBRARIES = {"tensorflow", "keras"}
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
