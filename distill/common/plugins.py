@@ -204,8 +204,10 @@ class Plugin:
 
 
 def _source(spec: str, loaded: Any, *, current: bool) -> str:
-    """One hash of the module that was named and of the file that defines the object, which may be another one."""
+    """One hash of the module that was named, of the file that defines the object, which may be another one, and of the
+    files that the object names in `source_files`."""
     module = sys.modules[spec.partition(":")[0]]
-    files = [Path(getattr(module, "__file__", None) or ""), _file(loaded)]  # a module that is built in has none
+    file = Path(getattr(module, "__file__", None) or "")  # a module that is built in has none
+    files = [file, _file(loaded), *getattr(loaded, "source_files", ())]
     hashes = [_hash(file, current=current) for file in files if file and (file.is_file() or str(file) in _imported)]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()

@@ -10,16 +10,18 @@ Yours is a module of one object, here `my_labels.py`:
 
     KERAS_BACKEND=jax python -m distill.generate --labeller my_labels:label --workers 1 --shard-games 4096 --games 20000
 
-The run's identity has the hash of your module. `weights` puts the network into it: where it does not fit, the error
-names the right one. On a GPU the last digits of an evaluation may differ from run to run, and so may labels.
+The run's identity has the hashes of your module and of the search's source. `weights` puts the network into it: where
+it does not fit, the error names the right one. On a GPU the last digits of an evaluation may differ from run to run,
+and so may labels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import keras
 import numpy as np
@@ -56,6 +58,7 @@ class DeviceLabeller:
     """Labels positions by one search each; it loads the network when it is first called.
 
     Attributes:
+      source_files: files of the search, whose hashes are part of a run's identity (`common/plugins.py`).
       network: name or path, as commands take it.
       settings: of the search, which is PUCT with MCTS-Solver; its noise comes from the seeds.
       weights: the first 12 digits of the hash of the network's weights.
@@ -63,6 +66,7 @@ class DeviceLabeller:
       precision: of the network's arithmetic.
     """
 
+    source_files: ClassVar[Sequence[Path]] = sorted(Path(__file__).parents[1].glob("mcts/device*.py"))
     network: str | Path
     settings: PuctSettings
     weights: str

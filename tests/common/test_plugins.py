@@ -102,6 +102,16 @@ def test_another_process_imports_the_module_and_refuses_another_version(engine):
     assert "a worker has another version of its source; copy it there" in elsewhere().stderr
 
 
+def test_files_that_an_object_names_are_part_of_its_source(engine):
+    alone, search = plugins.Plugin.named("my_engine:other", "--labeller").source, engine / "search.py"
+    search.write_text("first", encoding="utf-8")
+    sys.modules["my_engine"].other.source_files = [search]
+    assert plugins.Plugin.named("my_engine:other", "--labeller").source != alone
+    search.write_text("second", encoding="utf-8")
+    with pytest.raises(UserError, match=r"search\.py: changed after this process imported it"):
+        plugins.Plugin.named("my_engine:other", "--labeller")
+
+
 def test_a_module_that_was_imported_before_it_is_named_keeps_its_hash(engine):
     sys.path.insert(0, str(engine))
     loaded = importlib.import_module("my_engine")  # as in a notebook

@@ -34,6 +34,7 @@ current, mask = graded.current[::100][:37], graded.mask[::100][:37]
 boards, seeds = encoding.boards(current, mask), np.arange(3 * 37, dtype=np.uint64).reshape(-1, 3)
 labels = label(boards, seeds)
 assert isinstance(labels, Labels)
+assert [file.name for file in label.source_files] == ["device.py", "device_tree.py"]
 record = puct.play(current, mask, NetworkEvaluator(saved.load_core(NETWORK)), SETTINGS, steps=1)
 same = (labels.visits == record.visits[:, 0]).all(1)
 assert same.mean() > 0.9, same
