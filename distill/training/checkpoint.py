@@ -27,7 +27,7 @@ Values = list[NDArray[Any]]
 
 
 def snapshot(model: keras.Model, also: Sequence[keras.Model] = ()) -> Values:
-    """Copies of all variables of a compiled model, its optimizer, and other models."""
+    """Copies of all variables of a model of `step.compiled`, its optimizer, and other models."""
     from keras import ops  # only now, because a state is read without Keras
 
     return [np.array(ops.convert_to_numpy(variable)) for variable in _variables(model, also)]
@@ -71,6 +71,4 @@ def load(folder: Path, kind: Callable[..., Any] = dict) -> tuple[Values, Any] | 
 
 
 def _variables(model: keras.Model, also: Sequence[keras.Model]) -> list[Any]:
-    if not model.optimizer.built:
-        model.optimizer.build(model.trainable_variables)
     return [*model.variables, *model.optimizer.variables, *(variable for other in also for variable in other.variables)]
