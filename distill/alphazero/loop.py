@@ -95,10 +95,27 @@ def run(
         if earlier["games_hash"]:  # else nobody played, or the games stayed on a device
             run_files.verify_games(out, earlier["iteration"], earlier["games_hash"])
     networks.start_backend(aloud=True)
+    from distill.networks import saved
     from distill.training import tensorboard
 
     log = tensorboard.TensorBoard(out, "iteration") if config.machine.log == "tensorboard" else None
-    loop = prepared(config, folder, pool, count, repeated, now, variables, finished)
+    boards = grades.boards(config.arena.eval_boards)
+    network, learner = begun(folder, config, variables)
+    # Follows later changes of the weights, so its graph is traced once.
+    player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
+    if config.machine.device_lanes:
+        from distill.alphazero.on_device import DevicePlay
+
+        play: WorkerPlay | DevicePlay = DevicePlay(learner, config, now)
+    else:
+        play = WorkerPlay(out=out, config=config, pool=pool, learner=learner)
+    play.warm_up()
+    if config.is_timed:  # trace the graph now
+        grades.grade(player, boards)
+    loop = Loop(
+        out=out, config=config, count=count, repeated=repeated, workers=pool, play=play, learner=learner,
+        network=network, grade=partial(grades.grade, player, boards), now=now, finished=finished,
+    )  # fmt: skip
     began = now()  # what came before is no part of the minutes
     while loop.number <= count:
         finished.append(iterate(loop, began))
@@ -125,48 +142,26 @@ def resumed(folder: run_folder.Run) -> tuple[checkpoint.Values | None, list[Metr
     return (stored[0], stored[1]["finished"]) if stored else (None, [])
 
 
-def prepared(
-    config: SelfPlayConfig,
-    folder: run_folder.Run,
-    pool: Workers,
-    count: int,
-    repeated: Sequence[End],
-    now: Callable[[], float],
-    variables: checkpoint.Values | None,
-    finished: list[Metrics],
-) -> Loop:
-    """Check what is left to check, begin the folder, and load and compile everything, so that no iteration waits.
+def begun(
+    folder: run_folder.Run, config: SelfPlayConfig, variables: checkpoint.Values | None
+) -> tuple[keras.Model, TrainingModel]:
+    """Begin the folder, in which everything has been checked; returns its champion, and the network that learns.
 
-    The arguments are those of `run`, `Loop` and `resumed`.
+    `variables` are those of the learner in the checkpoint, if there is one.
     """
     from distill.networks import saved
     from distill.training import continual, step
 
     out = Path(str(folder.storage))
-    boards = grades.boards(config.arena.eval_boards)
     initial = step.initial_network(config.arch, config.init, True, config.seed) if variables is None else None
-    folder.begin()  # everything has been checked
+    folder.begin()
     if initial is not None:
         saved.save_network(initial, out / run_files.BEST)
     network = saved.load_core(out / run_files.BEST)
     learner = continual.begin(network, config.recipe())
     if variables is not None:  # not the champion where a candidate was rejected
         checkpoint.restore(learner, variables, out)
-    # Follows later changes of the weights, so its graph is traced once.
-    player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
-    if config.machine.device_lanes:
-        from distill.alphazero.on_device import DevicePlay
-
-        play: WorkerPlay | DevicePlay = DevicePlay(learner, config, now)
-    else:
-        play = WorkerPlay(out=out, config=config, pool=pool, learner=learner)
-    play.warm_up()
-    if config.is_timed:  # trace the graph now
-        grades.grade(player, boards)
-    return Loop(
-        out=out, config=config, count=count, repeated=repeated, workers=pool, play=play, learner=learner,
-        network=network, grade=partial(grades.grade, player, boards), now=now, finished=finished,
-    )  # fmt: skip
+    return network, learner
 
 
 def iterate(loop: Loop, began: float) -> Metrics:
