@@ -6,7 +6,6 @@ A model is named after its arch; TensorFlow takes no colon in a name, so that of
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 import tempfile
 from functools import partial
@@ -82,9 +81,6 @@ def build(arch: str, value_head: bool = False, **arguments: Any) -> keras.Model:
     """
     is_custom = plugins.is_spec(arch)
     function = plugins.load(arch, "--arch") if is_custom else builder(arch)
-    takes = inspect.signature(function).parameters
-    if unknown := [name for name in arguments if name not in takes]:
-        raise UserError(f"--set arch.{unknown[0]}: {arch} takes {', '.join([*takes][1:]) or 'no arguments'}")
     core: keras.Model = plugins.call(partial(function, **arguments), f"--arch {arch}", value_head)
     return _tried(core, arch, value_head) if is_custom else core
 
