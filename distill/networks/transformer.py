@@ -72,13 +72,7 @@ def build(
     return heads.network("transformer", tokens, logits, value)
 
 
-def encoder_layer(
-    x: Any,
-    name: str,
-    attention_heads: int = ATTENTION_HEADS,
-    feed_forward: int = FEED_FORWARD,
-    dropout: float = DROPOUT,
-) -> Any:
+def encoder_layer(x: Any, name: str, attention_heads: int, feed_forward: int, dropout: float) -> Any:
     """x + attention(norm(x)), then x + feed-forward(norm(x)); (B, 1 + T, D) in and out."""
     features = x.shape[-1]
     y = layers.LayerNormalization(name=f"{name}_attention_norm")(x)

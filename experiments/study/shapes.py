@@ -145,8 +145,9 @@ class ColumnsEmbedding(layers.Layer):
 def _transformer_columns(value_head: bool) -> keras.Model:
     tokens = heads.tokens_input()
     x = ColumnsEmbedding(name="embedding")(tokens)
+    sizes = transformer.ATTENTION_HEADS, transformer.FEED_FORWARD, transformer.DROPOUT
     for number in range(1, transformer.LAYERS + 1):
-        x = transformer.encoder_layer(x, f"layer{number}")
+        x = transformer.encoder_layer(x, f"layer{number}", *sizes)
     columns = x[:, :COLUMNS, :]
     logits = layers.Reshape((COLUMNS,), name="logits")(layers.Dense(1, name="read_out")(columns))
     value = heads.value_head(layers.GlobalAveragePooling1D(name="value_pool")(columns)) if value_head else None
