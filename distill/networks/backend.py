@@ -112,10 +112,7 @@ def fast_precision() -> Precision:
 
     With such a processor, convolutions in bfloat16 take at most half the time; without, fourteen times as long.
     """
-    try:
-        flags = PROCESSOR.read_text(encoding="utf-8").split()
-    except OSError:  # not Linux
-        return "float32"
+    flags = PROCESSOR.read_text(encoding="utf-8").split() if PROCESSOR.exists() else []  # on Linux
     return "float32" if BFLOAT16.isdisjoint(flags) else "bfloat16"
 
 
