@@ -77,9 +77,8 @@ class DevicePlay:
         settings = config.search.replace(root="puct", simulations=most)
         evaluate, inner = evaluates(learner), min(INNER, most)  # of at most a node a simulation
         search = DeviceSearch(evaluate=evaluate, settings=settings, lanes=lanes, inner=inner)
-        self.begin = jax.jit(partial(new_lanes, count=lanes, moves=moves))
         with jax.enable_x64(True):
-            self.lanes = self.begin(jax.random.key(config.seed))
+            self.lanes = jax.jit(partial(new_lanes, count=lanes, moves=moves))(jax.random.key(config.seed))
             self.window = new_window(max(WINDOW, 2 * lanes * (1 + INNER)))
             self.excluded = jnp.asarray(canonical.excluded_keys("benchmark"))
         self.compiled = jax.jit(partial(play_step, search, moves), donate_argnums=(0, 1))
@@ -98,14 +97,12 @@ class DevicePlay:
             yield rows, random.random(recipe.batch_size) < (0.5 if recipe.mirror else 0)
 
     def warm_up(self) -> None:
-        """Compile a step of the games and one of the training; the network is left as it was."""
+        """Compile a step of the games, which is played, and one of the training, which leaves the network as it was."""
         say("compiling self-play for the device")
         before = checkpoint.snapshot(self.learner)
-        self.play(PuctSettings(simulations=1), step.learned_weights(self.learner))
+        self.play(self.config.search_at(0.0), step.learned_weights(self.learner))
         step.fit(self.learner, self.stream, range(1), lambda _: 0.0)
         checkpoint.restore(self.learner, before)
-        with jax.enable_x64(True):  # its labels are of one simulation
-            self.lanes, self.window = self.begin(jax.random.key(self.config.seed)), new_window(len(self.window.value))
         if self.config.arena.gate is not None:  # the arena is played on the CPU
             compiling.prepare("puct")
 

@@ -30,7 +30,7 @@ FREE = (
     "machine.workers", "machine.cluster", "machine.lanes", "machine.log",
 )  # fmt: skip
 """Settings that may change when a run is resumed."""
-DEVICE_VERSION = 1
+DEVICE_VERSION = 2
 """Version of self-play on a device: add 1 when a change, also one in `mcts/device.py`, changes its games or weights."""
 
 PANELS = {
