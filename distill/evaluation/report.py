@@ -92,16 +92,15 @@ def by_stones(shares: Mapping[str, Mapping[str, Estimate]]) -> str:
     return table(["stones", "rows", *shares], rows)
 
 
-def against(compared: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+def against(compared: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The sections on networks against labels, from `accuracy.compare` by the network's name."""
-    measured = {name: one for name, one in compared.items() if one}
     rows = [
         [name, f"{one['top2']:.1%}", f"{one['top3']:.1%}", f"{one['log_loss']:.3f}", _number(one["kappa"])]
-        for name, one in measured.items()
+        for name, one in compared.items()
     ]
     page = [table(["network", "top-2", "top-3", "log loss", "Cohen's kappa"], rows)]
     columns = [str(column + 1) for column in range(COLUMNS)]
-    for name, one in measured.items():
+    for name, one in compared.items():
         matrix = [
             [label, *(f"{count:,}" for count in row)] for label, row in zip(columns, one["confusion"], strict=True)
         ]

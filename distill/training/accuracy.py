@@ -67,8 +67,7 @@ def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples)
 def answers(predict: Predict, rows: reader.RawRows) -> Answers:
     """The network's answers; equal boards are evaluated once."""
     boards, inverse = np.unique(np.stack([rows.current, rows.mask], axis=1), axis=0, return_inverse=True)
-    # One part at least, so that there are arrays also without a row.
-    parts = [boards[first : first + AT_ONCE] for first in range(0, max(len(boards), 1), AT_ONCE)]
+    parts = [boards[first : first + AT_ONCE] for first in range(0, len(boards), AT_ONCE)]
     outputs = [predict(encoding.boards(part[:, 0], part[:, 1])) for part in parts]
     joined = {name: np.concatenate([output[name] for output in outputs])[inverse.reshape(-1)] for name in outputs[0]}
     label = rows.label.astype(np.int64)
@@ -79,8 +78,8 @@ def answers(predict: Predict, rows: reader.RawRows) -> Answers:
     )
 
 
-def compare(answer: Answers, rows: reader.RawRows) -> dict[str, Any] | None:
-    """The network's answers compared with the teacher's labels and with the results of the games; None without rows.
+def compare(answer: Answers, rows: reader.RawRows) -> dict[str, Any]:
+    """The network's answers compared with the teacher's labels and with the results of the games.
 
     `top2` and `top3`: shares of labels among the network's two and three likeliest columns. `log_loss`: of the policy,
     in nats. `kappa`: Cohen's, None where there is one column only. `confusion`: rows by the label (first index) and the
@@ -91,8 +90,6 @@ def compare(answer: Answers, rows: reader.RawRows) -> dict[str, Any] | None:
     from sklearn.calibration import calibration_curve
     from sklearn.metrics import cohen_kappa_score, confusion_matrix, log_loss, top_k_accuracy_score
 
-    if not len(rows):
-        return None
     columns = np.arange(rules.COLUMNS)
 
     def curve(happened: ArrayLike, predicted: ArrayLike) -> list[list[float]]:
