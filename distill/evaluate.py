@@ -5,7 +5,7 @@
     python -m distill.evaluate models/cnn data/reference/validation     # also top-1 accuracy against its labels
 
 In: players by name (`players/names.py`) and folders of finished games; the shipped benchmark boards. Out, in `--out`:
-a record, `report.md` and its plot; on the screen, a table. Metrics are defined in `evaluation/grading.py` and
+a record and `report.md`; on the screen, a table. Metrics are defined in `evaluation/grading.py` and
 `evaluation/labels.py`. No solver is needed; `distill inspect` grades the labels of a folder with one.
 """
 
@@ -58,7 +58,7 @@ class EvaluateConfig(Settings):
     seed: Seed = 0
     """seed of samples, searches and random moves"""
     out: Path = Path("models/evaluation")
-    """folder for the record, report.md and the plot"""
+    """folder for the record and report.md"""
 
     @model_validator(mode="after")
     def _check_players(self) -> Self:
@@ -72,8 +72,7 @@ class EvaluateConfig(Settings):
         return self
 
 
-FILES = ("report.md", "by_set.png")
-"""Files of an evaluation, which a new one replaces."""
+REPORT = "report.md"
 
 PRESETS: cli.Presets = {
     "smoke": cli.smoke(
@@ -93,24 +92,21 @@ def run(config: EvaluateConfig) -> str:
     metrics: dict[str, Any] = {}
     page, settings, out = ["# How good every move is"], as_json(config), config.out
     of_games = [Path(name) for name in config.players if _is_data(name)]
-    with run_folder.opened(out, "evaluation", settings, settings=settings, files=FILES, restart=True) as folder:
+    with run_folder.opened(out, "evaluation", settings, settings=settings, files=[REPORT], restart=True) as folder:
         # What is wrong must show before hours of grading.
         reader.verify(map(reader.open_run, of_games))
         players = [names.make(name, config.workers) for name in config.players if Path(name) not in of_games]
         metrics["networks"] = names.evaluated([player.name for player in players])
-        grades, line = _grade_players(config, players, metrics, page)
-        last = [line, *(_compare_labels(games, players, metrics, page) for games in of_games)]
+        last = [_grade_players(config, players, metrics, page)]
+        last += [_compare_labels(games, players, metrics, page) for games in of_games]
         folder.begin()
-        report.plot(out / "by_set.png", grades)
-        write_atomically(out / "report.md", ("\n\n".join(page) + "\n").encode())
+        write_atomically(out / REPORT, ("\n\n".join(page) + "\n").encode())
         folder.finish(report.plain(metrics))
     return f"{' · '.join(last)} · {out / 'report.md'}"
 
 
-def _grade_players(
-    config: EvaluateConfig, players: Sequence[Player], metrics: dict[str, Any], page: list[str]
-) -> tuple[report.Players, str]:
-    """Add the players' grades to the metrics and the page; returns the grades and a line on the best player."""
+def _grade_players(config: EvaluateConfig, players: Sequence[Player], metrics: dict[str, Any], page: list[str]) -> str:
+    """Add the players' grades to the metrics and the page; returns a line on the best player."""
     boards = grading.read_boards(config.half, config.sets, config.boards, config.seed)
     graded = [grading.grade_aloud(player, boards, config.seed) for player in players]
     by_player = {one.name: grading.by_set(boards, one) for one in graded}
@@ -127,19 +123,19 @@ def _grade_players(
     main = report.headline_sets(by_player)[0]
     best = max(by_player, key=lambda name: by_player[name][main]["optimal"].mean)
     optimal, outcome = (report.percent(by_player[best][main][metric]) for metric in ("optimal", "outcome"))
-    return by_player, f"{best} is best on {main}: {optimal} % optimal, {outcome} % outcome"
+    return f"{best} is best on {main}: {optimal} % optimal, {outcome} % outcome"
 
 
 def _compare_labels(folder: Path, players: Sequence[Player], metrics: dict[str, Any], page: list[str]) -> str:
     """Compare the networks with a folder's labels; returns a line on the best top-1 accuracy."""
     networks = [player for player in players if isinstance(player, NetworkPlayer) and player.mode == "policy"]
-    top1, compared = labels.against(networks, reader.raw_rows([folder], None, 0.0))
-    metrics.setdefault("top1", {})[str(folder)] = top1
-    metrics.setdefault("teacher", {})[str(folder)] = compared
-    print(report.by_stones(top1) + "\n")
-    page += [f"## Top-1 accuracy against {folder}", report.by_stones(top1), *report.against(compared)]
-    best = max(top1, key=lambda name: top1[name]["all"].mean)
-    return f"labels of {folder}: {best} {report.percent(top1[best]['all'])} % top-1"
+    compared = labels.against(networks, reader.raw_rows([folder]))
+    metrics.setdefault("labels", {})[str(folder)] = compared
+    table, *details = report.against(compared)
+    print(f"{table}\n")
+    page += [f"## Top-1 accuracy against {folder}", table, *details]
+    best = max(compared, key=lambda name: compared[name]["top1"].mean)
+    return f"labels of {folder}: {best} {report.percent(compared[best]['top1'])} % top-1"
 
 
 main = cli.Command("distill evaluate", EvaluateConfig, run, PRESETS)

@@ -23,11 +23,13 @@ from pydantic import TypeAdapter
 import distill
 from distill import networks
 from distill.common import run_folder
+from distill.common.pictures import new_figure
 from distill.datasets import benchmark
-from distill.evaluation import report
+from distill.evaluation.grading import BySet
 from distill.game import encoding, rules
 from distill.mcts import uct
 from distill.mcts.settings import UctSettings
+from experiments.charts import GRID, in_percent
 from experiments.habits import report as drawn
 from experiments.habits.measure import Habits
 
@@ -262,8 +264,20 @@ def by_set() -> None:
         for name, record in run_folder.read(folder / "evaluation").result["players"].items():
             grades[name.rpartition("/")[2]] = record
     names = ("pillar-large", "pillar", "cnn-strong", "cnn", "transformer-strong", "transformer", "uct:1000")
-    sets = TypeAdapter(report.BySet)
-    report.plot(FOLDER / "by_set.png", {name: sets.validate_python(grades[name]["sets"]) for name in names})
+    by_set_of = {name: TypeAdapter(BySet).validate_python(grades[name]["sets"]) for name in names}
+    sets = [*by_set_of[names[0]]]
+    figure, axes = new_figure(1, 2, 11, 2 + 0.42 * len(sets))
+    for axis, metric in zip(axes, ("optimal", "outcome"), strict=True):
+        for name, offset in zip(names, np.linspace(-0.3, 0.3, len(names)), strict=True):
+            means, errors = in_percent([by_set_of[name][one][metric] for one in sets])
+            axis.errorbar(means, np.arange(len(sets)) + offset, xerr=errors, fmt="o", label=name)
+        axis.set_yticks(range(len(sets)), sets if metric == "optimal" else [""] * len(sets))
+        axis.invert_yaxis()
+        axis.set(xlabel=f"{metric}, %", xlim=(0, 102))
+        axis.grid(color=GRID)
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
+    figure.suptitle("Moves by set (bars: 95 %)")
+    figure.savefig(FOLDER / "by_set.png")
 
 
 def habits() -> None:

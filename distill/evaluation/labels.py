@@ -25,7 +25,7 @@ Dimensions: R rows, N labels a row, A = 7 columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +43,7 @@ from distill.players.intervals import Estimate, share
 from distill.players.network import NetworkPlayer, SearchPlayer
 from distill.players.player import seeds_for
 from distill.players.solver import score_boards
-from distill.training.accuracy import FIRST_ROWS, answers, compare, is_early
-
-Shares: TypeAlias = dict[str, dict[str, Estimate]]
-"""Title → stones on the board, such as "0–8", or "all" → the share."""
+from distill.training.accuracy import answers, compare, is_early
 
 LABELS = 9
 """Fresh labels of a row: eight show the most frequent one, and the ninth is compared with it."""
@@ -155,18 +152,13 @@ def _fold_visits(visits: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> ND
 # Networks against labels ----------------------------------------------------------------------------------------------
 
 
-def against(players: Sequence[NetworkPlayer], rows: RawRows) -> tuple[Shares, dict[str, Any]]:
-    """Each network's top-1 accuracy on the rows, and `accuracy.compare`, by its name.
-
-    Top-1 accuracy by BANDS, in all, and on a game's first rows.
-    """
+def against(players: Sequence[NetworkPlayer], rows: RawRows) -> dict[str, dict[str, Any]]:
+    """By the network's name: `top1`, `first_rows` (top-1 accuracy on a game's first rows), and `accuracy.compare`."""
     say(f"evaluating {len(players)} network{'s' if len(players) > 1 else ''} on {len(rows):,} rows")
-    parts = {f"{low}–{high}": (low <= rows.ply) & (rows.ply <= high) for low, high in BANDS}
-    parts |= {"all": np.ones(len(rows), np.bool_), f"first {FIRST_ROWS} rows of a game": is_early(rows)}
-    top1, compared = Shares(), dict[str, Any]()
+    compared = {}
     for player in players:
         answered = answers(player.predict, rows)
         same = answered.label == answered.move
-        top1[player.name] = {title: share(same[where], 1) for title, where in parts.items()}
-        compared[player.name] = compare(answered, rows)
-    return top1, compared
+        shares = {"top1": share(same, 1), "first_rows": share(same[is_early(rows)], 1)}
+        compared[player.name] = {**shares, **(compare(answered, rows) or {})}
+    return compared

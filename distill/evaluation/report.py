@@ -1,23 +1,19 @@
-"""Grades as tables, for the screen and for `report.md`, as a plot, and as JSON values."""
+"""Grades as tables, for the screen and for `report.md`, and as JSON values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
-from distill.common.pictures import new_figure, picture
 from distill.common.tables import table
 from distill.datasets.benchmark import HEADLINES
 from distill.evaluation.grading import GENERAL, METRICS, BySet
 from distill.game.rules import COLUMNS
 from distill.players.intervals import Estimate
-
-GRID = "#d9d9d9"
+from distill.training.accuracy import FIRST_ROWS
 
 LEGEND = """\
 *optimal*: the move keeps the best score; *outcome*: it keeps the win, draw or loss; *critical*: outcome, over boards
@@ -75,8 +71,8 @@ def differences(pairs: Players, name: str) -> str:
 
 
 def of_players(players: Players, pairs: Players) -> list[str]:
-    """The sections on the players, with the plot of `plot`."""
-    page = [LEGEND, headline(players), "![by set](by_set.png)"]
+    """The sections on the players."""
+    page = [LEGEND, headline(players)]
     for metric in METRICS:
         page += [f"## {metric.capitalize()}", by_set(players, metric)]
     if pairs:
@@ -85,20 +81,15 @@ def of_players(players: Players, pairs: Players) -> list[str]:
     return page
 
 
-def by_stones(shares: Mapping[str, Mapping[str, Estimate]]) -> str:
-    """One column a title, one row a number of stones on the board."""
-    first = next(iter(shares.values()))
-    rows = [[band, f"{first[band].units:,}", *(percent(one[band]) for one in shares.values())] for band in first]
-    return table(["stones", "rows", *shares], rows)
-
-
 def against(compared: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The sections on networks against labels, from `accuracy.compare` by the network's name."""
-    rows = [
-        [name, f"{one['top2']:.1%}", f"{one['top3']:.1%}", f"{one['log_loss']:.3f}", _number(one["kappa"])]
-        for name, one in compared.items()
-    ]
-    page = [table(["network", "top-2", "top-3", "log loss", "Cohen's kappa"], rows)]
+    """A table of networks against labels, from `labels.against`, and the sections that follow it."""
+    rows = []
+    for name, one in compared.items():
+        top = [percent(one["top1"]), percent(one["first_rows"]), *(f"{100 * one[k]:.1f}" for k in ("top2", "top3"))]
+        kappa = "–" if one["kappa"] is None else f"{one['kappa']:.3f}"
+        rows.append([name, *top, f"{one['log_loss']:.3f}", kappa])
+    first = f"top-1, first {FIRST_ROWS} rows of a game"
+    page = [table(["network", "top-1", first, "top-2", "top-3", "log loss", "Cohen's kappa"], rows)]
     columns = [str(column + 1) for column in range(COLUMNS)]
     for name, one in compared.items():
         matrix = [
@@ -109,39 +100,6 @@ def against(compared: Mapping[str, Mapping[str, Any]]) -> list[str]:
             cells = [[f"{share:.3f}" for share in pair] for pair in curve]
             page += [f"### {name}: calibration of the {head}", table(["predicted", "observed"], cells)]
     return page
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def in_percent(estimates: Sequence[Estimate]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """Means, and how far the intervals reach below and above them."""
-    low, means, high = 100 * np.array([(one.low, one.mean, one.high) for one in estimates]).reshape(-1, 3).T
-    return means, [means - low, high - means]
-
-
-@picture
-def plot(path: Path, players: Players) -> None:
-    """Optimal and outcome for every set, one colour a player, bars of 95 %."""
-    from matplotlib import colormaps
-
-    names = [*next(iter(players.values()))]
-    figure, axes = new_figure(1, 2, 11, 2 + 0.42 * len(names))
-    places = np.arange(len(names), dtype=float)
-    colours = colormaps["tab10" if len(players) <= 10 else "tab20"]
-    for axis, metric in zip(axes, ("optimal", "outcome"), strict=True):
-        offsets = np.linspace(-0.3, 0.3, len(players)) if len(players) > 1 else np.zeros(len(players))
-        for index, (player, offset) in enumerate(zip(players, offsets, strict=True)):
-            means, errors = in_percent([players[player][name][metric] for name in names])
-            axis.errorbar(means, places + offset, xerr=errors, fmt="o", color=colours(index), label=player)
-        axis.set_yticks(places, names if metric == "optimal" else [""] * len(names))
-        axis.invert_yaxis()
-        axis.set(xlabel=f"{metric}, %", xlim=(0, 102))
-        axis.grid(color=GRID)
-    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
-    figure.suptitle("Moves by set (bars: 95 %)")
-    figure.savefig(path)
 
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from distill.common.pictures import new_figure
 from distill.common.tables import table
-from distill.evaluation.report import GRID, in_percent, percent
+from distill.evaluation.report import percent
 from distill.game.rules import COLUMNS
+from experiments.charts import GRID, in_percent
 from experiments.habits.article import STATEMENTS, signed
 from experiments.habits.measure import PLACES, Habits, Rate
 

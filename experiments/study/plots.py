@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from distill.common.pictures import new_figure
-from distill.evaluation.report import GRID, in_percent
 from distill.players.intervals import Estimate
+from experiments.charts import GRID, in_percent
 from experiments.study.results import SHOWN, Line, Result
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The evaluate command: grades from the shipped scores alone, equal for equal seeds, and a report with its picture.
+"""The evaluate command: grades from the shipped scores alone, equal for equal seeds, and a report.
 
 Networks beside a folder of games are compared with all its labels, also over the first rows of each game.
 """
@@ -40,11 +40,10 @@ def test_players_are_graded_without_a_solver(tmp_path, capsys, monkeypatch):
     assert "heldout outcome" in printed.splitlines()[0]
     assert metrics["paired_differences"]["random − uct:100"]["midgame"]["optimal"]["units"] == 6
     report = (tmp_path / "report.md").read_text()
-    (picture,) = re.findall(r"\((\w+\.png)\)", report)
-    assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+    assert "## On the same boards, paired" in report
 
 
-def test_equal_seeds_give_equal_metrics_of_the_half_and_the_sets_asked_for(tmp_path, undrawn):
+def test_equal_seeds_give_equal_metrics_of_the_half_and_the_sets_asked_for(tmp_path):
     words = ["punisher", *QUICK, "--half", "dev", "--sets", "heldout", "midgame"]
     one, other = (run(words, tmp_path / name) for name in "ab")
     assert one["players"] == other["players"]
@@ -58,7 +57,7 @@ def test_equal_seeds_give_equal_metrics_of_the_half_and_the_sets_asked_for(tmp_p
     assert evaluate.main(["random", *QUICK, "--sets", "opening", "--out", str(tmp_path / "c")]) == 1
 
 
-def test_a_saved_network_is_graded_in_its_modes(tmp_path, small_shapes, undrawn):
+def test_a_saved_network_is_graded_in_its_modes(tmp_path, small_shapes):
     import keras
 
     from distill.networks import build
@@ -73,28 +72,28 @@ def test_a_saved_network_is_graded_in_its_modes(tmp_path, small_shapes, undrawn)
         assert network["sha256"] == network["network_sha256"] == file_hash(tmp_path / "best.keras")
 
 
-def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path, capsys, undrawn):
+def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path, capsys):
     from distill.networks import predict
     from distill.training import accuracy
 
     write_games(tmp_path / "games", make_games(4, seed=1), identity=IDENTITY)
     network, folder = str(provenance.shipped("models/reference/pillar")), str(tmp_path / "games")
     found = run([folder, network, *QUICK, "--boards", "1", "--sets", "midgame"], tmp_path / "out")
-    shares = found["top1"][folder][network]  # graded without the solver
+    measured = found["labels"][folder][network]  # without the solver
     rows = reader.raw_rows([Path(folder)], None, 0.0)
     given = accuracy.answers(predict.load(Path(network), fast=False), rows)  # as train measures it
     agreed = given.label == given.move
-    assert found["teacher"][folder][network] == accuracy.compare(given, rows)
+    assert {name: measured[name] for name in measured if name not in ("top1", "first_rows")} == accuracy.compare(
+        given, rows
+    )
     page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert f"### {network}: calibration of the value" in page
-    assert (shares["all"]["mean"], shares["all"]["units"]) == (pytest.approx(agreed.mean()), len(rows))
+    assert (measured["top1"]["mean"], measured["top1"]["units"]) == (pytest.approx(agreed.mean()), len(rows))
     early = np.concatenate([np.arange((rows.game == game).sum()) < 19 for game in range(4)])
     assert 0 < early.sum() < len(rows)
-    first = shares["first 19 rows of a game"]
+    first = measured["first_rows"]
     assert (first["mean"], first["units"]) == (pytest.approx(agreed[early].mean()), early.sum())
-    few = shares["0–8"]
-    assert (few["mean"], few["units"]) == (pytest.approx(agreed[rows.ply <= 8].mean()), (rows.ply <= 8).sum())
-    assert "| first 19 rows of a game |" in re.sub(" +", " ", capsys.readouterr().out)
+    assert "| top-1, first 19 rows of a game |" in re.sub(" +", " ", capsys.readouterr().out)
 
 
 def test_a_killed_evaluation_leaves_no_figures_beside_the_report_of_another(tmp_path):
