@@ -6,10 +6,10 @@
 In: a player whose move depends on the position alone, such as a network. Out: positions by number of stones, and
 a record in `--out`, by default `models/walk-best` or `models/walk-all`. `--replies best` also lists the moves that
 give the win away, with the lines that lead there. `--replies all` uses no solver. Its record lists a game for each
-reply that wins for the opponent or draws, and `--out` holds each layer's positions and moves. If that enumeration is
-complete and has no game that is lost or drawn, the player weakly solves the game. `--symmetric` halves the time for a
-network that mirrors its moves with the board by design, as `pillar` does. Networks run in ONNX Runtime where it is
-installed, in batches of fixed size, so that a move does not depend on the rest of the batch.
+reply that wins for the opponent or draws, and `--out` holds each layer's moves. If that enumeration is complete and has
+no game that is lost or drawn, the player weakly solves the game. `--symmetric` halves the time for a network that
+mirrors its moves with the board by design, as `pillar` does. Networks run in ONNX Runtime where it is installed, in
+batches of fixed size, so that a move does not depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from distill.common import UserError, cli, cores, run_folder, say
@@ -34,7 +35,7 @@ from distill.players import names
 from distill.players.names import identity
 from distill.players.solver import check_installed
 
-LAYERS = [f"{kind}-{stones:02}.npy" for stones in range(0, CELLS + 1, 2) for kind in ("keys", "moves")]
+LAYERS = [f"moves-{stones:02}.npy" for stones in range(0, CELLS + 1, 2)]
 """Files of an enumeration of all replies."""
 
 
@@ -120,20 +121,20 @@ def _best(config: WalkConfig, out: Path, choose: walk.Choose) -> tuple[dict[str,
 
 def _all(config: WalkConfig, out: Path, choose: walk.Choose) -> tuple[dict[str, Any], str]:
     """Enumerate every legal reply; returns what the record holds, and the result in words."""
-    tree = walk.Enumeration(out, choose)
-    layers = []
-    for layer in tree.run(config.most_stones):
+    layers, positions = [], {0: np.zeros(1, np.uint64)}
+    for layer, following in walk.all_replies(out, choose, config.most_stones):
         layers.append(layer)
+        positions[layer["stones"] + 2] = following
         say(f"{layer['stones']} stones: {layer['positions']:,} positions, {layer['losing_replies']:,} losing replies")
     last = layers[-1]["stones"]
-    complete = not len(tree.keys(last + 2))
+    complete = not len(positions.pop(last + 2))
+    lost, drawn = walk.not_won(out, positions)
     print(table(list(layers[0]), [[f"{count:,}" for count in layer.values()] for layer in layers]))
     sums = {name: sum(layer[name] for layer in layers) for name in layers[0] if name != "stones"}
     if complete and not sums["losing_replies"] + sums["draws"]:
         result = "every game is won: this player weakly solves Connect 4"
     else:
         result = f"{sums['losing_replies']:,} replies win for the opponent, {sums['draws']:,} draw"
-    lost, drawn = tree.lines(last)
     extent = "complete" if complete else f"up to {last} stones, not complete"
     outcome = {"complete": complete, "last_stones": last, "sums": sums, "layers": layers, "lost": lost, "drawn": drawn}
     return outcome, f"every legal reply: {extent}: {sums['positions']:,} positions, {result}"

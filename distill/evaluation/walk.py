@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import DataError, Progress, UserError, cores, executors, write_atomically
+from distill.common import Progress, UserError, executors, write_atomically
 from distill.game.rules import (
     CELLS,
     COLUMNS,
@@ -57,7 +55,7 @@ CHECKED = 64
 CHUNK = 1 << 16
 """Positions between two writes of a layer's moves: a killed run loses some ten seconds."""
 EXPAND = 1 << 18
-"""Positions that a thread expands at a time: about 200 MB."""
+"""Positions that are expanded at a time: about 200 MB."""
 
 # The player's moves ---------------------------------------------------------------------------------------------------
 
@@ -207,118 +205,75 @@ def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Itera
 # All replies ----------------------------------------------------------------------------------------------------------
 
 
-class Enumeration:
-    """The tree of all legal replies in a folder, with a file of keys and a file of moves for each layer.
+def all_replies(folder: Path, choose: Choose, most_stones: int = CELLS) -> Iterator[tuple[Layer, Keys]]:
+    """Enumerate every game against every legal reply, up to `most_stones`.
+
+    Yields each layer's counts, and the positions of the next layer: none after the last one.
 
     Args:
-      folder: receives `keys-SS.npy`, uint64 (B,), sorted, and `moves-SS.npy`, int8 (B,), −1 where not yet chosen,
-        for SS stones. The caller holds its lock. A killed run resumes from the last chunk of moves.
-      choose: the player.
+      folder: receives `moves-SS.npy` for SS stones, int8 (B,): the moves in the layer's positions, −1 where not yet
+        chosen. The caller holds its lock. A killed walk resumes from the last chunk of moves.
     """
+    keys = np.zeros(1, np.uint64)
+    for stones in range(0, most_stones + 1, 2):
+        if not len(keys):
+            return
+        count, moves = len(keys), _layer_moves(folder / f"moves-{stones:02}.npy", keys, choose)
+        keys, (won, lost, drawn) = _next_layer(keys, moves)
+        yield {"stones": stones, "positions": count, "won": won, "losing_replies": lost, "draws": drawn}, keys
 
-    def __init__(self, folder: Path, choose: Choose) -> None:
-        self.folder, self.choose = folder, choose
 
-    def keys(self, stones: int) -> Keys:
-        """A layer's positions; empty for one that no game reaches."""
-        path = self.folder / f"keys-{stones:02}.npy"
-        return _load(path, np.uint64) if path.exists() else np.empty(0, np.uint64)
+def _layer_moves(path: Path, keys: Keys, choose: Choose) -> NDArray[np.int8]:
+    """The player's moves in a layer's positions: those in the file, and then those that it lacks."""
+    moves = np.load(path) if path.exists() else np.full(len(keys), -1, np.int8)
+    # Boards next to their mirror images, for a player that evaluates one of the two.
+    current, mask, _ = canonicalise(*from_keys(keys))
+    order = np.argsort(current + mask)
+    missing = order[moves[order] < 0]
+    with Progress(len(keys), "positions", len(keys) - len(missing)) as progress:
+        for start in range(0, len(missing), CHUNK):
+            chunk = missing[start : start + CHUNK]
+            moves[chunk] = choose(*from_keys(keys[chunk]))
+            content = io.BytesIO()
+            np.save(content, moves)
+            write_atomically(path, content.getvalue())
+            progress.advance(len(chunk), path.stem)
+    return moves
 
-    def moves(self, stones: int, count: int) -> Any:
-        """The player's moves in the `count` positions of a layer, as a file in memory: −1 where not yet chosen."""
-        path = self.folder / f"moves-{stones:02}.npy"
-        if not path.exists():
-            _save(path, np.full(count, -1, np.int8))
-        _load(path, np.int8, count)  # mapped for writing, a truncated file would be filled up
-        return np.lib.format.open_memmap(path, mode="r+")
 
-    def run(self, most_stones: int = CELLS) -> Iterator[Layer]:
-        """Enumerate layer by layer, up to `most_stones`; yields each layer once its replies are known."""
-        if not len(self.keys(0)):
-            _save(self.folder / "keys-00.npy", np.zeros(1, np.uint64))
-        for stones in range(0, most_stones + 1, 2):
-            keys = self.keys(stones)
-            if not len(keys):
-                return
-            self._choose_moves(stones, keys)
-            yield self._expand(stones, keys)
+def _next_layer(keys: Keys, moves: NDArray[np.int8]) -> tuple[Keys, list[int]]:
+    """The distinct positions after all replies that do not end the game; how many moves won, replies won and drew."""
+    following, ended = [], np.zeros(3, np.int64)
+    for start in range(0, len(keys), EXPAND):
+        part = slice(start, start + EXPAND)
+        expanded = replies(keys[part], moves[part])
+        following.append(np.unique(expanded.key[~(expanded.lost | expanded.drawn)]))
+        ended += [expanded.won.sum(), expanded.lost.sum(), expanded.drawn.sum()]
+    return np.unique(np.concatenate(following)), ended.tolist()
 
-    def lines(self, last: int) -> tuple[list[str], list[str]]:
-        """The lines of moves, in columns 1–7, that are lost, and those that draw, up to the layer of `last` stones.
 
-        Each reply that wins for the opponent or draws ends one line, also where several lines reach its position.
-        """
-        # From the last layer to the first: what follows each position of a line, and whether the line draws.
-        ends: dict[int, list[tuple[str, bool]]] = {}
-        for stones in range(last, -1, -2):
-            keys = self.keys(stones)
-            moves = self.moves(stones, len(keys))
-            reached = np.array([*ends], np.uint64)
-            before: dict[int, list[tuple[str, bool]]] = {}
-            for start in range(0, len(keys), EXPAND):
-                part = slice(start, start + EXPAND)
-                expanded = replies(keys[part], moves[part])
-                over = expanded.lost | expanded.drawn
-                for i in np.flatnonzero(over | np.isin(expanded.key, reached)):
-                    rest = [("", bool(expanded.drawn[i]))] if over[i] else ends.pop(int(expanded.key[i]), [])
-                    parent = start + expanded.parent[i]
-                    two = f"{moves[parent] + 1}{expanded.reply[i] + 1}"
-                    before.setdefault(int(keys[parent]), []).extend((two + end, drawn) for end, drawn in rest)
-            ends = before
-        whole = sorted(ends.get(0, []))  # from the empty board
-        return [line for line, drawn in whole if not drawn], [line for line, drawn in whole if drawn]
+def not_won(folder: Path, layers: Mapping[int, Keys]) -> tuple[list[str], list[str]]:
+    """The games that are lost and those that are drawn, as moves in columns 1–7.
 
-    def _choose_moves(self, stones: int, keys: Keys) -> None:
-        """Let the player choose where the layer's file lacks moves."""
-        moves = self.moves(stones, len(keys))
-        # Boards next to their mirror images, for a player that evaluates one of the two.
-        current, mask, _ = canonicalise(*from_keys(keys))
-        order = np.argsort(current + mask)
-        chunks = [order[start : start + CHUNK] for start in range(0, len(keys), CHUNK)]
-        todo = [chunk for chunk in chunks if (moves[chunk] < 0).any()]
-        done = len(keys) - sum(map(len, todo))
-        with Progress(len(keys), "positions", done) as progress:
-            for chunk in todo:
-                moves[chunk] = self.choose(*from_keys(keys[chunk]))
-                moves.flush()  # a killed run keeps it
-                progress.advance(len(chunk), f"{stones} stones")
+    Each reply that wins for the opponent or draws ends one game, also where several lines reach its position.
 
-    def _expand(self, stones: int, keys: Keys) -> Layer:
-        """Write the next layer and count what ended in this one."""
-        moves = self.moves(stones, len(keys))
-
-        def expand(part: slice) -> tuple[Keys, list[int]]:
+    Args:
+      folder, layers: of `all_replies`: the moves, and the positions by their number of stones.
+    """
+    # From the last layer to the first: what follows each position of a line, and whether the line draws.
+    ends: dict[int, list[tuple[str, bool]]] = {}
+    for stones, keys in sorted(layers.items(), reverse=True):
+        moves, reached = np.load(folder / f"moves-{stones:02}.npy"), np.array([*ends], np.uint64)
+        before: dict[int, list[tuple[str, bool]]] = {}
+        for start in range(0, len(keys), EXPAND):
+            part = slice(start, start + EXPAND)
             expanded = replies(keys[part], moves[part])
-            open_keys = expanded.key[~(expanded.lost | expanded.drawn)]
-            return _distinct(open_keys), [int(ended.sum()) for ended in (expanded.won, expanded.lost, expanded.drawn)]
-
-        # On all cores: NumPy releases the interpreter lock.
-        with ThreadPoolExecutor(cores()) as threads:
-            parts = [*threads.map(expand, (slice(start, start + EXPAND) for start in range(0, len(keys), EXPAND)))]
-        # Two positions may lead to the same one: each layer holds it once.
-        following = _distinct(np.concatenate([part for part, _ in parts]))
-        if len(following):
-            _save(self.folder / f"keys-{stones + 2:02}.npy", following)
-        won, lost, drawn = np.sum([counts for _, counts in parts], axis=0).tolist()
-        return {"stones": stones, "positions": len(keys), "won": won, "losing_replies": lost, "draws": drawn}
-
-
-def _distinct(keys: Keys) -> Keys:
-    """The keys sorted, each once; several times as fast as np.unique on tens of millions."""
-    ordered = np.sort(keys)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
-
-
-def _load(path: Path, kind: type, count: int | None = None) -> Any:
-    """The array in a layer's file. Raises DataError for another one than `_save` wrote."""
-    with suppress(ValueError, EOFError):
-        array = np.load(path)
-        if array.dtype == kind and array.ndim == 1 and count in (None, len(array)):
-            return array
-    raise DataError(f"{path}: damaged; restore it from a copy, or start from scratch with --restart")
-
-
-def _save(path: Path, array: NDArray[Any]) -> None:
-    content = io.BytesIO()
-    np.save(content, array)
-    write_atomically(path, content.getvalue())
+            over = expanded.lost | expanded.drawn
+            for i in np.flatnonzero(over | np.isin(expanded.key, reached)):
+                rest = [("", bool(expanded.drawn[i]))] if over[i] else ends.pop(int(expanded.key[i]), [])
+                parent = start + expanded.parent[i]
+                two = f"{moves[parent] + 1}{expanded.reply[i] + 1}"
+                before.setdefault(int(keys[parent]), []).extend((two + end, drawn) for end, drawn in rest)
+        ends = before
+    games = sorted(ends.get(0, []))  # from the empty board
+    return [line for line, drawn in games if not drawn], [line for line, drawn in games if drawn]

@@ -99,10 +99,10 @@ def test_no_command_writes_over_runs_of_another_kind_and_files_of_others(name, m
         assert state(out) == before
         shutil.rmtree(out)
     out.mkdir()
-    for file in ("best.keras", "shard-00000.parquet", "keys-02.npy"):
+    for file in ("best.keras", "shard-00000.parquet", "moves-02.npy"):
         (out / file).write_text("mine")
     assert f"{out}: holds files that no run recorded" in refusal(*command(name, given, out, *more))
-    assert state(out).keys() == {"best.keras", "shard-00000.parquet", "keys-02.npy"}
+    assert state(out).keys() == {"best.keras", "shard-00000.parquet", "moves-02.npy"}
 
 
 @pytest.mark.parametrize(("name", "bad"), ALL_IDS)

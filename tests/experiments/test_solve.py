@@ -125,11 +125,10 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tm
     def moves(current: Any, mask: Any) -> Any:
         return logits_of(evaluate, current + mask).argmax(1).astype(np.int8)
 
-    whole = walk.Enumeration(tmp_path, moves)
-    layers = [*whole.run(MOST_STONES)]
-    for stones, keys in games.keys.items():
-        np.testing.assert_array_equal(keys, np.unique(canonical(whole.keys(stones))))
-    assert 0 < games.losing <= sum(layer["losing_replies"] for layer in layers) <= 2 * games.losing
+    layers = [*walk.all_replies(tmp_path, moves, MOST_STONES)]
+    for counts, following in layers[:-1]:
+        np.testing.assert_array_equal(games.keys[counts["stones"] + 2], np.unique(canonical(following)))
+    assert 0 < games.losing <= sum(counts["losing_replies"] for counts, _ in layers) <= 2 * games.losing
 
     proof = positions.prove(games.keys, MOST_STONES)
     proven = {int(key): int(moves) for n, keys in games.keys.items() for key, moves in zip(keys, proof[n], strict=True)}
