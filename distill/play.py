@@ -5,8 +5,8 @@
     python -m distill.play my_players:centre          # your own function, in my_players.py
     python -m distill.play models/cnn --moves 4453    # continues a game
 
-In: columns 1-7 and a few letters, one a line (`?` lists them). Out: the board after every move, and at the end the game
-as a move string, which `--moves` reads.
+In: columns 1-7, one a line; `q` quits. Out: the board after every move, and at the end the game as a move string, which
+`--moves` reads.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ PRESETS = {"smoke": cli.smoke(player=str(cli.SMOKE_MODELS / "cnn"))}
 
 
 def run(config: PlayConfig) -> str:
-    """Play until the user quits; returns the line with the result and the moves."""
+    """Play until the game ends or the user quits; returns the line with the result and the moves."""
     columns, human = [int(text) - 1 for text in config.moves], int(config.first == "machine")
     return terminal.session(config.player, columns, human, secrets.randbits(32) if config.seed is None else config.seed)
 

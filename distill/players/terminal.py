@@ -1,4 +1,4 @@
-"""A game in the terminal: the board, and the commands that the user types.
+"""A game in the terminal: the board, and the columns that the user types.
 
 In: lines from standard input. Out: the board after every move, and answers.
 """
@@ -12,12 +12,12 @@ from distill.game import encoding, rules
 from distill.players import names
 from distill.players.player import Player, checked_choices, seeds_for
 
-HELP = "1-7 plays that column · b take back · q quit"
+HELP = "1-7 plays that column · q quits"
 SIDES = "XO"
 
 
 def session(name: str, columns: Sequence[int], human: int, seed: int) -> str:
-    """Play until the user quits or the input ends; returns the line with the result and the moves.
+    """Play until the game or the input ends or the user quits; returns the line with the result and the moves.
 
     Args:
       name: the machine's, as `names.make` takes it.
@@ -30,23 +30,23 @@ def session(name: str, columns: Sequence[int], human: int, seed: int) -> str:
     player, shown, columns = names.make(name, fast=True), names.shown(name), [*columns]
     print(f"You are {SIDES[human]}, {shown} is {SIDES[1 - human]}. {HELP}\n{board_text(columns)}")
     try:
-        while True:
-            is_over, result = rules.is_over(rules.from_moves(columns)), _result(shown, columns, human)
-            if not is_over and len(columns) % 2 != human:
+        while not rules.is_over(rules.from_moves(columns)):
+            if len(columns) % 2 != human:
                 print(f"{shown} {_move(player, columns, seed)}\n{board_text(columns)}")
                 continue
             try:
-                word = input(f"{result}; b or q: " if is_over else f"Your turn ({SIDES[human]}): ").strip().lower()
+                word = input(f"Your turn ({SIDES[human]}): ").strip().lower()
             except EOFError:  # the end of the input
                 print()
-                return result
+                break
             if word in ("q", "quit"):
-                return result
-            print(_obey(word, columns, human, is_over))
+                break
+            print(_play(word, columns))
     except Interrupted as stop:
         stop.words = ["--moves", _moves(columns)]
         print(f"\n{_result(shown, columns, human)}", flush=True)
         raise
+    return _result(shown, columns, human)
 
 
 def _moves(columns: Sequence[int]) -> str:
@@ -72,21 +72,14 @@ def _move(player: Player, columns: list[int], seed: int) -> str:
     return f"played column {columns[-1] + 1}{value}"
 
 
-def _obey(word: str, columns: list[int], human: int, is_over: bool) -> str:
-    """Carry out a command; returns the answer."""
-    if word in set("1234567") and not is_over:
-        if not rules.is_legal(rules.from_moves(columns), int(word) - 1):
-            return f"Column {word} is full. Please choose another one."
-        columns.append(int(word) - 1)
-        return board_text(columns)
-    if word in ("b", "back"):
-        # Take back the user's last move, and what the machine answered.
-        turns = range(human, len(columns), 2)
-        if not turns:
-            return "You have no move to take back."
-        del columns[turns[-1] :]
-        return board_text(columns)
-    return "The game is over." if is_over else f"{word[:20]!r} is none of: {HELP}"
+def _play(word: str, columns: list[int]) -> str:
+    """Play the user's column; returns the board, or why it cannot be played."""
+    if word not in set("1234567"):
+        return f"{word[:20]!r} is none of: {HELP}"
+    if not rules.is_legal(rules.from_moves(columns), int(word) - 1):
+        return f"Column {word} is full. Please choose another one."
+    columns.append(int(word) - 1)
+    return board_text(columns)
 
 
 def board_text(columns: Sequence[int]) -> str:

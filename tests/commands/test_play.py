@@ -1,6 +1,6 @@
 """A game in the terminal: columns 1-7 play, anything else is answered, and the end is told with the moves.
 
-Take back undoes the person's last move, also after the end. The end of the input ends the game politely.
+The end of the input ends the game politely.
 """
 
 import io
@@ -31,21 +31,19 @@ def session(monkeypatch, capsys):
 
 def last_line(screen: str) -> str:
     """Without the prompt, which stands before it where no terminal shows what is typed."""
-    return re.sub(".*(Your turn|b or q).*?: ", "", screen.strip().splitlines()[-1])
+    return re.sub(".*Your turn.*?: ", "", screen.strip().splitlines()[-1])
 
 
 @pytest.mark.parametrize(
     ("typed", "arguments", "said", "end"),
     [
-        ("4", "random --moves 414243", "\nYou win! · game 4142434; b or q: ", "You win! · game 4142434"),
+        ("4 5", "random --moves 414243", "", "You win! · game 4142434"),
         ("q", "random --first machine", "You are O, random is X.", r"Not finished · game \d"),
         ("7", "punisher --first human --moves 212131", "", r"punisher wins .*"),
         ("q", "random --moves 4453", "", "Not finished · game 4453"),
         ("q", f"random --moves {DRAWN}", "", f"Draw · game {DRAWN}"),
         ("\t4  Q", "random", "", r"Not finished · game 4\d"),  # words may have capitals and blanks
-        ("4 b q", "random", "", "Not finished · no move"),
-        ("4 b b q", "random --first machine", "You have no move to take back.", r"Not finished · game \d"),
-        ("4 5 b q", "random --moves 414243", "The game is over.", "Not finished · game 414243"),
+        ("q", "random", "", "Not finished · no move"),
         ("4", "random", "", r"Not finished · game 4\d"),  # the end of the input
         ("4 4 q", "uct:20", "You are X, uct:20 is O.", r"Not finished · game 4\d4\d"),
     ],
