@@ -1,10 +1,10 @@
-"""A round robin over distinct paired openings: points, Elo and a cross table.
+"""A round robin over distinct paired openings: points and Elo.
 
     python -m distill.arena models/cnn random uct:100 --games 200
     python -m distill.arena models/cnn my_players:centre             # your own function, in my_players.py
     python -m distill.arena models/cnn solver --opening-plies 0
 
-In: players by name (`players/names.py`). Out: the tables. Every pair plays `--games` games: each opening twice, once
+In: players by name (`players/names.py`). Out: a table. Every pair plays `--games` games: each opening twice, once
 from either side. Random openings leave some games decided, so that even perfect play does not win them all; from the
 empty board (`--opening-plies 0`) games differ only by the players' randomness. There the solver, which draws among its
 best moves, wins every game that it begins, so a player's wins against it are games that the player began. `distill
@@ -69,12 +69,12 @@ PRESETS = {"smoke": cli.smoke(players=(str(cli.SMOKE_MODELS / "cnn"), "random"),
 
 
 def run(config: ArenaConfig) -> str:
-    """Play and print the tables; the last line names the best player."""
+    """Play and print the table; the last line names the best player."""
     players = [names.make(name, config.workers) for name in config.players]
-    standings, games, tables = match.meet(players, config.openings(), config.seed)
+    standings, games, table = match.meet(players, config.openings(), config.seed)
     number, distinct = len(games.lines), len(set(games.lines))
     origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
-    print(f"{tables}\n{number} games, {distinct} of them distinct, from {origin}")
+    print(f"{table}\n\n{number} games, {distinct} of them distinct, from {origin}")
     # Deterministic players repeat games; an interval that counts each of them would look better than it is.
     if 10 * distinct < 9 * number:
         print("many games are the same, so the intervals, which assume independent games, are too narrow")

@@ -90,8 +90,7 @@ def meet(config: SelfPlayConfig, seed: int, first: int, *pair: Path) -> list[flo
         GuidedPlayer(name=network.stem, predict=evaluator(config, network, seat), settings=config.search)
         for seat, network in enumerate(pair)
     ]
-    results, _ = match.arena_block(players, config.arena.games, config.arena.plies, seed, first)
-    return results
+    return match.arena_block(players, config.arena.games, config.arena.plies, seed, first)
 
 
 _EVALUATORS: dict[tuple[Any, ...], NetworkEvaluator] = {}

@@ -171,7 +171,7 @@ class Standing:
 def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tuple[list[Standing], Games, str]:
     """Each pair plays each opening twice, once from either side.
 
-    Returns the standings, the best player first, the games, and two tables as text.
+    Returns the standings, the best player first, the games, and the standings as a table.
     """
     pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
     say(f"playing {len(pairings):,} games side by side")
@@ -182,8 +182,7 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tup
     ratings = elo_with_intervals(points, seed)
     seats = np.array([(pairing.first, pairing.second) for pairing in pairings])
     standings, rows = [], []
-    order = sorted(range(len(players)), key=lambda index: -ratings[index].mean)
-    for index in order:
+    for index in sorted(range(len(players)), key=lambda index: -ratings[index].mean):
         # Results are those of the player with the first stone.
         results = np.concatenate([games.results[seats[:, 0] == index], -games.results[seats[:, 1] == index]])
         counts = [len(results), *(int((results == result).sum()) for result in (1, 0, -1))]
@@ -192,22 +191,7 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tup
         standings.append(Standing(player=name, score=score, elo=elo))
         rating = f"{elo.mean:+.0f} ({elo.low:+.0f} to {elo.high:+.0f})"
         rows.append([name, *map(str, counts), percent(score), rating])
-    ranked = table(["player", "games", "won", "drawn", "lost", "score (95 %)", "Elo (95 %)"], rows)
-    cross = _cross_table(standings, points[:, order][:, :, order])
-    return standings, games, f"{ranked}\n\n{cross}\n"
-
-
-def _cross_table(standings: Sequence[Standing], points: NDArray[np.float64]) -> str:
-    """Score of the row's player against the column's, with its 95 % interval."""
-    numbers = range(len(standings))
-    rows = [
-        [
-            f"{one + 1} {standings[one].player}",
-            *("·" if one == other else percent(share(points[:, one, other] / 2)) for other in numbers),
-        ]
-        for one in numbers
-    ]
-    return table(["score", *(str(number + 1) for number in numbers)], rows)
+    return standings, games, table(["player", "games", "won", "drawn", "lost", "score (95 %)", "Elo (95 %)"], rows)
 
 
 def percent(estimate: Estimate) -> str:
@@ -221,10 +205,8 @@ BLOCK = 50
 """Arena games played side by side."""
 
 
-def arena_block(
-    players: Sequence[Player], games: int, plies: int, seed: int, first: int
-) -> tuple[list[float], list[tuple[int, ...]]]:
-    """At most BLOCK games of an arena, from number `first` on: the candidate's results, +1, 0 or −1, and the moves.
+def arena_block(players: Sequence[Player], games: int, plies: int, seed: int, first: int) -> list[float]:
+    """The candidate's results, +1, 0 or −1, in at most BLOCK games of an arena, from number `first` on.
 
     Args:
       players: candidate and champion.
@@ -233,5 +215,4 @@ def arena_block(
     """
     # All openings, so that the blocks of an arena share none.
     pairings = paired(0, 1, openings(games // 2, plies, seed % 2**32))[first : first + BLOCK]
-    played = play_games(players, pairings, int(seeds_for(seed, first)[0]))
-    return results_of(played, pairings).tolist(), list(played.lines)
+    return results_of(play_games(players, pairings, int(seeds_for(seed, first)[0])), pairings).tolist()

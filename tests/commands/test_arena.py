@@ -151,7 +151,7 @@ def test_a_paired_difference_is_narrower_than_two_shares():
     assert gap.mean == pytest.approx(ours.mean() - theirs.mean())
 
 
-def test_the_command_prints_the_tables(capsys):
+def test_the_command_prints_the_table(capsys):
     assert arena.main(["random", "punisher", "uct:50", "--games", "20", "--workers", "1"]) == 0
     printed = capsys.readouterr().out
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()[2:5]]

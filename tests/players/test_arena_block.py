@@ -8,13 +8,22 @@ from distill.players.player import RandomPlayer
 
 def score(candidate: Any, champion: Any) -> float:
     """The candidate's score in an arena of 60 games."""
-    outcomes, lines = list[float](), set()
-    for first in (0, match.BLOCK):
-        results, moves = match.arena_block([candidate, champion], games=60, plies=4, seed=2**63 + 5, first=first)
-        outcomes += results
-        lines |= {*moves}
-    assert len(outcomes) == len(lines) == 60
-    return (sum(outcomes) + 60) / 120
+    arena = {"games": 60, "plies": 4, "seed": 2**63 + 5}
+    outcomes = [match.arena_block([candidate, champion], **arena, first=first) for first in (0, match.BLOCK)]
+    return (sum(sum(outcomes, [])) + 60) / 120
+
+
+def test_blocks_share_no_opening(monkeypatch):
+    openings, play_games = [], match.play_games
+
+    def counted(players, pairings, seed):
+        openings.extend(pairing.opening for pairing in pairings)
+        return play_games(players, pairings, seed)
+
+    monkeypatch.setattr(match, "play_games", counted)
+    score(RandomPlayer(), RandomPlayer())
+    assert len(openings) == 60
+    assert len({*openings}) == 30
 
 
 def test_the_score_is_the_candidates():
