@@ -18,14 +18,18 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("arena")
 
+from itertools import combinations
 from typing import ClassVar, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
-from distill.common import cli, cores
+from distill.common import Progress, cli, cores, say
 from distill.common.settings import CommandLine, NameOrPath, Seed, Settings
-from distill.players import match, names
-from distill.players.match import openings
+from distill.common.tables import table
+from distill.players import names
+from distill.players.intervals import elo_with_intervals, share
+from distill.players.match import openings, pair_points, paired, play_games
 
 
 class ArenaConfig(Settings):
@@ -70,15 +74,34 @@ PRESETS = {"smoke": cli.smoke(players=(str(cli.SMOKE_MODELS / "cnn"), "random"),
 
 def run(config: ArenaConfig) -> str:
     """Play and print the table; the last line names the best player."""
-    players = [names.make(name, config.workers) for name in config.players]
-    standings, games, table = match.meet(players, config.openings(), config.seed)
+    players, starts = [names.make(name, config.workers) for name in config.players], config.openings()
+    pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
+    say(f"playing {len(pairings):,} games side by side")
+    with Progress(len(pairings), "games") as progress:
+        games = play_games(players, pairings, config.seed, progress.advance)
+    # Points by opening, because both games of an opening depend on each other.
+    points = pair_points(games, pairings, len(players))
+    ratings = elo_with_intervals(points, config.seed)
+    seats = np.array([(pairing.first, pairing.second) for pairing in pairings])
+    rows = []
+    for index in sorted(range(len(players)), key=lambda index: -ratings[index].mean):
+        # Results are those of the player with the first stone.
+        results = np.concatenate([games.results[seats[:, 0] == index], -games.results[seats[:, 1] == index]])
+        counts = [len(results), *(int((results == result).sum()) for result in (1, 0, -1))]
+        score = share(np.nanmean(points[:, index], axis=1) / 2, trials=2 * (len(players) - 1))
+        percent = f"{100 * score.mean:.1f} % ({100 * score.low:.1f}–{100 * score.high:.1f})"
+        elo = ratings[index]
+        rating = f"{elo.mean:+.0f} ({elo.low:+.0f} to {elo.high:+.0f})"
+        rows.append([players[index].name, *map(str, counts), percent, rating])
+    print(table(["player", "games", "won", "drawn", "lost", "score (95 %)", "Elo (95 %)"], rows))
     number, distinct = len(games.lines), len(set(games.lines))
-    origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
-    print(f"{table}\n\n{number} games, {distinct} of them distinct, from {origin}")
+    origin = f"{len(starts)} openings" if config.opening_plies else "the empty board"
+    print(f"\n{number} games, {distinct} of them distinct, from {origin}")
     # Deterministic players repeat games; an interval that counts each of them would look better than it is.
     if 10 * distinct < 9 * number:
         print("many games are the same, so the intervals, which assume independent games, are too narrow")
-    return f"{standings[0].player} is first with {match.percent(standings[0].score)} of the points"
+    best, *_, score_of_best, _ = rows[0]
+    return f"{best} is first with {score_of_best} of the points"
 
 
 main = cli.Command("distill arena", ArenaConfig, run, PRESETS)

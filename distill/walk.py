@@ -19,7 +19,6 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("walk")
 
-import dataclasses
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -99,24 +98,26 @@ def run(config: WalkConfig) -> str:
         if before and (best or before["complete"] or before["last_stones"] >= config.most_stones):
             return f"finished before: {before['line']} · {out}"
         folder.begin()
-        walked, line = (_best if best else _all)(config, out, choose)
+        walked, line = _best(config, choose) if best else _all(config, out, choose)
         of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())
         line = f"{name}{of} moving first, {line}"
         folder.finish(walked | {"line": line})
     return f"{line} · {out}"
 
 
-def _best(config: WalkConfig, out: Path, choose: walk.Choose) -> tuple[dict[str, Any], str]:
+def _best(config: WalkConfig, choose: walk.Choose) -> tuple[dict[str, Any], str]:
     """Walk against best replies; returns what the record holds, and the result in words."""
-    for replies in walk.best_replies(choose, config.workers):
-        stones = 2 * len(replies.positions) - 2
-        say(f"{stones} stones: {replies.positions[-1]:,} positions, {len(replies.given_away)} wins given away")
-    total = sum(replies.positions)
-    print(table(["stones", "positions"], [[f"{2 * i}", f"{count:,}"] for i, count in enumerate(replies.positions)]))
-    for line in replies.given_away:
+    positions, given_away = list[int](), list[str]()
+    for count, lines in walk.best_replies(choose, config.workers):
+        say(f"{2 * len(positions)} stones: {count:,} positions, {len(lines)} wins given away")
+        positions.append(count)
+        given_away += lines
+    total = sum(positions)
+    print(table(["stones", "positions"], [[f"{2 * i}", f"{count:,}"] for i, count in enumerate(positions)]))
+    for line in given_away:
         print(f"the last move of {line} gives the win away")
-    away = f"the win is given away in {len(replies.given_away)}"
-    return dataclasses.asdict(replies) | {"positions_in_all": total}, f"every best reply: {total:,} positions, {away}"
+    outcome = {"positions": positions, "given_away": given_away, "positions_in_all": total}
+    return outcome, f"every best reply: {total:,} positions, the win is given away in {len(given_away)}"
 
 
 def _all(config: WalkConfig, out: Path, choose: walk.Choose) -> tuple[dict[str, Any], str]:

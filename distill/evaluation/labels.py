@@ -142,10 +142,9 @@ def fold_labels(columns: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> ND
 
 
 def _fold_visits(visits: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Visits (R, N, A), on boards that are their own mirror those of a column and its mirror as the lower's."""
+    """Visits (R, N, A), on boards that are their own mirror a column with those of its mirror."""
     folded = visits + visits[..., ::-1]
     folded[..., CENTRE] = visits[..., CENTRE]
-    folded[..., CENTRE + 1 :] = 0
     return np.where(own_mirror[:, None, None], folded, visits)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -164,28 +164,14 @@ def replies(keys: Keys, moves: NDArray[np.integer[Any]], allowed: NDArray[np.boo
 # Best replies ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(kw_only=True)
-class BestWalk:
-    """The walk against best replies.
-
-    Attributes:
-      positions: positions by stones: of the start, then two more each.
-      given_away: moves that give the win away, each as a line that ends with it, in columns 1–7.
-    """
-
-    positions: list[int] = field(default_factory=list)
-    given_away: list[str] = field(default_factory=list)
-
-
-def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Iterator[BestWalk]:
+def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Iterator[tuple[int, list[str]]]:
     """Walk every game against every best reply, from a position that the player to move can win.
 
-    Yields the walk so far after every layer. Raises UserError where the solver is not installed.
+    Yields for each layer its number of positions, and the moves in it that give the win away, each as a line that ends
+    with the move, in columns 1–7. Raises UserError where the solver is not installed.
     """
-    walk = BestWalk()
     layer, lines = np.array([start.current + start.mask], np.uint64), [""]
     while len(layer):
-        walk.positions.append(len(layer))
         moves = choose(*from_keys(layer))
         current, mask, won = after_moves(*from_keys(layer), moves)
         scores = np.full((len(layer), COLUMNS), -CELLS, np.int8)
@@ -193,13 +179,12 @@ def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Itera
         # The opponent's view: a score of 0 or more means that the win is gone.
         best = scores.max(1)
         given_away = ~won & (best >= 0)
-        walk.given_away += [f"{lines[i]}{moves[i] + 1}" for i in np.flatnonzero(given_away)]
+        yield len(layer), [f"{lines[i]}{moves[i] + 1}" for i in np.flatnonzero(given_away)]
         expanded = replies(layer, moves, (scores == best[:, None]) & ~given_away[:, None])
         # Positions that several lines reach are walked once.
         layer, first = np.unique(expanded.key, return_index=True)
         steps = zip(expanded.parent[first].tolist(), expanded.reply[first].tolist(), strict=True)
         lines = [f"{lines[parent]}{moves[parent] + 1}{reply + 1}" for parent, reply in steps]
-        yield walk
 
 
 # All replies ----------------------------------------------------------------------------------------------------------

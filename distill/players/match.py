@@ -1,4 +1,4 @@
-"""Games between players: openings, the loop in which all games advance together, a round robin, and the gate.
+"""Games between players: openings, the loop in which all games advance together, and the gate.
 
 A player chooses its moves on all boards where it is to move as one batch. The record of the games is that of the series
 “Connect-Zero”: states from the side to move, the moves played in them, and the game's final result.
@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import Progress, say
 from distill.common.progress import Advance, silent
-from distill.common.tables import table
 from distill.game.encoding import bitboards_of, boards
 from distill.game.rules import FULL_BOARD, Position, after_moves, from_moves, is_over, mirror
 from distill.game.tactics import wins
-from distill.players.intervals import Estimate, elo_with_intervals, share
 from distill.players.player import Player, checked_choices, seeds_for
 
 Opening = tuple[int, ...]
@@ -154,49 +150,6 @@ def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDAr
         scored = 1 + (results[:, 0] - results[:, 1]) / 2  # by the player that begins the first game
         points[:, pairing.first, pairing.second], points[:, pairing.second, pairing.first] = scored, 2 - scored
     return points
-
-
-# A round robin of all players -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Standing:
-    """A player's result against all others; its score is wins and half the draws."""
-
-    player: str
-    score: Estimate
-    elo: Estimate
-
-
-def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tuple[list[Standing], Games, str]:
-    """Each pair plays each opening twice, once from either side.
-
-    Returns the standings, the best player first, the games, and the standings as a table.
-    """
-    pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
-    say(f"playing {len(pairings):,} games side by side")
-    with Progress(len(pairings), "games") as progress:
-        games = play_games(players, pairings, seed, progress.advance)
-    # Points by opening, because both games of an opening depend on each other.
-    points = pair_points(games, pairings, len(players))
-    ratings = elo_with_intervals(points, seed)
-    seats = np.array([(pairing.first, pairing.second) for pairing in pairings])
-    standings, rows = [], []
-    for index in sorted(range(len(players)), key=lambda index: -ratings[index].mean):
-        # Results are those of the player with the first stone.
-        results = np.concatenate([games.results[seats[:, 0] == index], -games.results[seats[:, 1] == index]])
-        counts = [len(results), *(int((results == result).sum()) for result in (1, 0, -1))]
-        score = share(np.nanmean(points[:, index], axis=1) / 2, trials=2 * (len(players) - 1))
-        name, elo = players[index].name, ratings[index]
-        standings.append(Standing(player=name, score=score, elo=elo))
-        rating = f"{elo.mean:+.0f} ({elo.low:+.0f} to {elo.high:+.0f})"
-        rows.append([name, *map(str, counts), percent(score), rating])
-    return standings, games, table(["player", "games", "won", "drawn", "lost", "score (95 %)", "Elo (95 %)"], rows)
-
-
-def percent(estimate: Estimate) -> str:
-    """A share with its 95 % interval."""
-    return f"{100 * estimate.mean:.1f} % ({100 * estimate.low:.1f}–{100 * estimate.high:.1f})"
 
 
 # The arena of a candidate and the champion ----------------------------------------------------------------------------

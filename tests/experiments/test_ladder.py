@@ -12,6 +12,7 @@ import pytest
 
 from distill.common import provenance, read_object
 from distill.players import match, names
+from distill.players.intervals import elo_with_intervals
 from distill.players.names import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure
@@ -40,8 +41,10 @@ def test_a_small_run_writes_the_table_and_its_csv_with_the_ratings_of_the_arena(
     assert table.games.tolist() == [20, 20]
     assert table.boards.tolist() == [30, 30]
     assert capsys.readouterr().out.splitlines()[-1].startswith("page.md: 2 players, punisher is first with +")
-    best, other = match.meet([names.make("random"), names.make("punisher")], match.openings(10, 6, 0), 0)[0]
-    assert table.elo[0] == pytest.approx(best.elo.mean - other.elo.mean, abs=0.01)
+    pairings = match.paired(0, 1, match.openings(10, 6, 0))
+    games = match.play_games([names.make("random"), names.make("punisher")], pairings, 0)
+    other, best = elo_with_intervals(match.pair_points(games, pairings, 2), 0)
+    assert table.elo[0] == pytest.approx(best.mean - other.mean, abs=0.01)
 
 
 def test_measured_pairs_are_kept_and_an_interrupted_run_resumes(here, monkeypatch, capsys):

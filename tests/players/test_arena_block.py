@@ -10,7 +10,7 @@ def score(candidate: Any, champion: Any) -> float:
     """The candidate's score in an arena of 60 games."""
     arena = {"games": 60, "plies": 4, "seed": 2**63 + 5}
     outcomes = [match.arena_block([candidate, champion], **arena, first=first) for first in (0, match.BLOCK)]
-    return (sum(sum(outcomes, [])) + 60) / 120
+    return (sum(map(sum, outcomes)) + 60) / 120
 
 
 def test_blocks_share_no_opening(monkeypatch):
