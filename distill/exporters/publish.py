@@ -28,8 +28,6 @@ from distill.networks.predict import Predict
 KIND = "exported network"
 """The kind of folder, in its record."""
 SUMS = "SHA256SUMS"
-CATALOGUE = "networks.json"
-"""The networks of a static page, and the levels' Elo."""
 EXAMPLES = 12
 """Number of boards in `examples.json`."""
 

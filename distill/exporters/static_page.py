@@ -20,7 +20,6 @@ import tarfile
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -51,6 +50,8 @@ PILLARS = ("pillar-plain", "pillar")
 """The networks that `web/page/pillar.js` computes."""
 LARGE = 1_000_000
 WORKER = "sw.js"
+CATALOGUE = "networks.json"
+"""The networks of the page, and the levels' Elo."""
 CHANGES = {
     "./server.js": "./network.js",
     '<link rel="icon"': '<link rel="manifest" href="site.webmanifest">\n  <link rel="icon"',
@@ -59,7 +60,7 @@ CHANGES = {
 """Replacements in index.html."""
 
 
-def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str, int] = MappingProxyType({})) -> None:
+def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str, int] | None = None) -> None:
     """Write the page into the folder `out`, in place of an older one.
 
     Args:
@@ -74,7 +75,7 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
     loaded = {name: publish.loaded(file) for name, file in files.items()}
     runtime = None if all(_is_computed_by_the_page(facts) for _, facts in loaded.values()) else runtime_archive()
     assets = [file for file in (*PAGE.iterdir(), *SITE.iterdir()) if file.name not in SERVER_ONLY]
-    written = [*(file.name for file in assets), publish.CATALOGUE, "licences", "ort"]
+    written = [*(file.name for file in assets), CATALOGUE, "licences", "ort"]
     written += [f"{name}.{suffix}" for name in files for suffix in ("f32", "onnx")]
     with run_folder.replaced(out, KIND, written) as new:
         for file in assets:
@@ -84,11 +85,7 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
             index = index.replace(before, after)
         (new / "index.html").write_bytes(index.encode())
         networks = [_add_network(name, core, new, facts) for name, (core, facts) in loaded.items()]
-        catalogue = {
-            "networks": networks,
-            "elo": dict(elo),
-        }
-        write_json(new / publish.CATALOGUE, catalogue)
+        write_json(new / CATALOGUE, {"networks": networks, "elo": elo or {}})
         (new / "licences").mkdir()
         shutil.copyfile(provenance.licence(), new / "licences" / "distill.txt")
         if runtime:
