@@ -32,7 +32,7 @@ from distill.evaluation import walk
 from distill.game.rules import CELLS
 from distill.players import names
 from distill.players.names import identity
-from distill.players.solver import check_installed
+from distill.players.solver import engine
 
 LAYERS = [f"moves-{stones:02}.npy" for stones in range(0, CELLS + 1, 2)]
 """Files of an enumeration of all replies."""
@@ -81,7 +81,7 @@ def run(config: WalkConfig) -> str:
     """Walk; returns the line that says whether every game is won."""
     out, best = config.out or Path(f"models/walk-{config.replies}"), config.replies == "best"
     if best:
-        check_installed()
+        engine()  # where the solver is missing, an error now
     # A network that cannot be loaded shows before anything is deleted.
     choose = walk.chooser(config.player, config.workers, symmetric=config.symmetric)
     name, networks = config.player, names.evaluated([config.player], fast=True)

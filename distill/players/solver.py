@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import UserError, executors
+from distill.common import executors
 from distill.common.progress import Advance, silent
-from distill.common.provenance import install_line
+from distill.common.provenance import extra
 from distill.game import encoding
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import COLUMNS, ROWS, Bitboards, Position, legal_mask
@@ -40,19 +40,14 @@ def is_installed() -> bool:
     return importlib.util.find_spec("bitbully") is not None
 
 
-def check_installed() -> None:
-    """Raises UserError with the install command where the package is missing."""
-    if not is_installed():
-        line = install_line("solver")
-        raise UserError(f"this needs the solver, an optional package under the AGPL; to install it: {line}")
-
-
 @functools.cache
-def _package() -> tuple[Callable[[Any], Any], Any]:
-    """The package's board and its solver, once a process, with its opening book (boards of at most 12 stones)."""
-    check_installed()
-    import bitbully
+def engine() -> tuple[Callable[[Any], Any], Any]:
+    """The package's board and its solver, once a process, with its opening book (boards of at most 12 stones).
 
+    Raises UserError with the install command where the package is missing.
+    """
+    with extra("solver", "perfect play"):
+        import bitbully
     return bitbully.Board, bitbully.BitBully()
 
 
@@ -61,7 +56,7 @@ def scores(position: Position) -> list[int]:
 
     Raises UserError with the install command where the package is missing.
     """
-    board, solver = _package()
+    board, solver = engine()
     by_column = solver.score_all_moves(board(_grid(position)))
     return [by_column.get(column, FULL_COLUMN) for column in range(COLUMNS)]
 
@@ -89,7 +84,7 @@ class SolverPlayer:
     workers: int = 1
 
     def __post_init__(self) -> None:
-        check_installed()
+        engine()  # what is missing shows now
 
     def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         scored = score_boards(current, mask, self.workers)

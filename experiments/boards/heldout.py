@@ -27,7 +27,7 @@ from distill.game.encoding import bitboards_of
 from distill.game.rules import EMPTY, Bitboards, Position, canonicalise, is_over, next_position
 from distill.players import openspiel
 from distill.players.player import RandomPlayer
-from distill.players.solver import check_installed
+from distill.players.solver import engine
 from experiments.boards.mixed import BoardsConfig, random_opening, refuse_other_boards, write
 from experiments.boards.strata import heldout_strata
 
@@ -57,7 +57,7 @@ class Config(BoardsConfig):
 
 def run(config: Config) -> str:
     """Play, choose, score, write."""
-    check_installed()
+    engine()
     openspiel.pyspiel()
     settings = {"styles": STYLES, "exploration": openspiel.EXPLORATION, **config.identity()}
     with run_folder.locked(config.out):

@@ -36,7 +36,7 @@ from distill.networks import finding
 from distill.players.match import Opening, Pairing, play_games
 from distill.players.names import make
 from distill.players.player import Choices, Player, RandomPlayer, Seeds, checked_choices
-from distill.players.solver import check_installed, score_boards
+from distill.players.solver import engine, score_boards
 from experiments.boards.plies import moves_to_end
 from experiments.boards.strata import Stratum, all_strata
 
@@ -92,7 +92,7 @@ class Config(BoardsConfig):
 
 def run(config: Config) -> str:
     """Play, choose, score, write."""
-    check_installed()
+    engine()
     network = () if config.network is None else tuple((config.network, share) for share in NETWORK_SHARES)
     styles = STYLES + network
     settings = {"styles": styles, **config.identity()}

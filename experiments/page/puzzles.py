@@ -41,7 +41,7 @@ from distill.game.tactics import DIRECTIONS, wins
 from distill.players import levels
 from distill.players.names import make
 from distill.players.player import Player, checked_choices
-from distill.players.solver import check_installed
+from distill.players.solver import engine
 from experiments.page.lines import Node, depth, tree
 
 OUT = Path("distill/web/page/puzzles.json")
@@ -149,7 +149,7 @@ class _Rated:
 
 def run(config: Config) -> str:
     """Select boards, find the moves after the first, let the players rate them, write the file."""
-    check_installed()
+    engine()
     players = {word: make(word, config.workers) for word in PLAYERS}
     puzzles = make_puzzles(benchmark.read(), players, levels.elo_table(), workers=config.workers)
     write_atomically(config.out, as_bytes(PLAYERS, puzzles))

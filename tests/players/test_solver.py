@@ -76,7 +76,7 @@ def test_processes_give_the_scores_of_one():
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(solver, monkeypatch):
-    solver._package.cache_clear()  # as in a new process
+    solver.engine.cache_clear()  # as in a new process
     monkeypatch.setitem(sys.modules, "bitbully", None)
     with pytest.raises(UserError) as caught:
         score_boards(*bits(EMPTY))
