@@ -67,11 +67,10 @@ def alone_or_die(marker: Path | None, work: Any, todo: list[Task], *arguments: A
     return work(todo, *arguments)
 
 
-@pytest.mark.parametrize("place", ["here", "cluster"])
-def test_a_killed_worker_costs_its_task(alone, flags, tmp_path, cluster, monkeypatch, place):
+def test_a_killed_worker_costs_its_task(alone, flags, tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(workers, "alone", partial(alone_or_die, tmp_path / "died"))
-    out, where = tmp_path / "games", ["--cluster", cluster.scheduler_address]
-    assert selfplay.main([*flags, str(out), *(["--workers", "1"] if place == "here" else where)]) == 0
+    out = tmp_path / "games"
+    assert selfplay.main([*flags, str(out), "--cluster", cluster.scheduler_address]) == 0
     assert (tmp_path / "died").exists()
     assert shard_hashes(out) == shard_hashes(alone)
 

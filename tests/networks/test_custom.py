@@ -111,8 +111,8 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
 
 @pytest.mark.usefixtures("eagerly")
 def test_it_learns_from_games_against_itself(here):
-    flags = ["--arch", "my_nets:with_layer", "--iterations", "1", "--set", "gate=none", "--out", "run"]
-    assert selfplay.main(["--preset", "smoke", *flags]) == 0
+    flags = ["--arch", "my_nets:with_layer", "--iterations", "1", "--set", "gate=none", "--workers", "1"]
+    assert selfplay.main(["--preset", "smoke", *flags, "--out", "run"]) == 0
     assert networks.arch_of(saved.load_core(here / "run" / "best.keras")) == "my_nets:with_layer"
     assert os.environ["DISTILL_IMPORT"].startswith("my_nets:with_layer@"), "for its workers, which import this version"
     assert len(run_folder.read(here / "run").identity["arch source"]) == 64
@@ -132,21 +132,17 @@ for os.environ["DISTILL_IMPORT"] in sys.argv[1:]:
 
 
 def test_layers_of_its_own_need_its_module(here, monkeypatch):
-    """In other processes: this one has imported the module."""
+    """In another process: this one has imported the module."""
     networks.build("my_nets:with_layer").save(here / "own.keras")
     monkeypatch.setenv("PYTHONPATH", str(Path(distill.__file__).parents[1]))
-
-    def loaded(*trusted: str) -> list[str]:
-        command = [sys.executable, "-c", LOADED, *trusted]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-
-    refused, arch = loaded("", "my_nets:with_layer")
-    assert refused.startswith("own.keras: has layers of its own; DISTILL_IMPORT=module:function, ")
-    assert arch == "my_nets:with_layer"
-    monkeypatch.setenv("DISTILL_IMPORT", "my_nets:with_layer")
     networks.trust("my_nets:with_layer")  # from here on, processes that are started load this version only
     (here / "my_nets.py").write_text(MODULE + "\n")
-    assert "a worker has another version of its source" in loaded(os.environ["DISTILL_IMPORT"])[0]
+    command = [sys.executable, "-c", LOADED, "", os.environ["DISTILL_IMPORT"], "my_nets:with_layer"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    untold, other, arch = done.stdout.splitlines()
+    assert untold.startswith("own.keras: has layers of its own; DISTILL_IMPORT=module:function, ")
+    assert "a worker has another version of its source" in other
+    assert arch == "my_nets:with_layer"
     assert networks.arch_of(saved.load_core(here / "own.keras")) == "my_nets:with_layer", "this process goes on"
 
 

@@ -1,11 +1,13 @@
 """The examples of docs/extending.md and docs/ecosystem.md, run in their order in one empty folder, as a reader would.
 
 * A block of Python that begins with `# my_name.py` is that file.
-* Every other block runs; those of docs/extending.md in one process.
+* Every other block runs; those of docs/extending.md in one process, as do those of docs/ecosystem.md in one language
+  that follow one another.
 * `my_match.py` runs in Kaggle's package (slow, needs the index), `my_torch.py` where onnx2torch is installed.
 """
 
 import importlib.util
+import itertools
 import os
 import re
 import shlex
@@ -76,11 +78,14 @@ def test_the_examples_of_extending_it_run(tmp_path):
 def ecosystem(tmp_path_factory) -> Path:
     """A folder in which the examples with other libraries have run."""
     folder = tmp_path_factory.mktemp("ecosystem")
+    blocks = list[tuple[str, str]]()
     for kind, code in ECOSYSTEM:
         if name := file_name(code):
             (folder / name).write_text(code, encoding="utf-8")
         else:
-            run(code, folder, kind)
+            blocks.append((kind, code))
+    for kind, same in itertools.groupby(blocks, key=lambda block: block[0]):
+        run("".join(code for _, code in same), folder, kind)
     return folder
 
 
