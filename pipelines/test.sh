@@ -24,5 +24,5 @@ say 'mypy'
 [ "$failed" = 0 ] || say 'a check failed (see above); running the tests anyway'
 wait
 say 'pytest'
-"$python" -m pytest -n 3 --dist loadfile "$@" || failed=$? # 3 processes for 2 cores, because some tests wait
+"$python" -m pytest -n 2 --dist loadfile "$@" || failed=$? # a third process would import TensorFlow and JAX again
 exit "$failed"
