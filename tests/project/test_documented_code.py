@@ -1,8 +1,8 @@
 """The examples of docs/extending.md and docs/ecosystem.md, run in their order in one empty folder, as a reader would.
 
 * A block of Python that begins with `# my_name.py` is that file.
-* Every other block runs; those of docs/extending.md in one process, as do those of docs/ecosystem.md in one language
-  that follow one another.
+* Every other block runs; those of docs/extending.md in one process, which also loads the SavedModels that it writes,
+  and those of docs/ecosystem.md in one language that follow one another.
 * `my_match.py` runs in Kaggle's package (slow, needs the index), `my_torch.py` where onnx2torch is installed.
 """
 
@@ -22,11 +22,13 @@ EXTENDING, ECOSYSTEM = (
     re.findall(r"```(python|sh)\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
     for page in ("extending.md", "ecosystem.md")
 )
-START = """
+START = f"""
 import runpy, sys
 from distill.__main__ import main
 if __name__ == "__main__":
-    sys.path.insert(0, "")
+    sys.path[:] = ["", *sys.path, {str(ROOT / "tests")!r}]
+    from network_helpers import check_here
+    check_here()
 """
 
 
