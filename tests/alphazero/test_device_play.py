@@ -129,7 +129,9 @@ def test_openings_are_playable_and_differ():
     np.testing.assert_array_equal(keys, canonical(current, mask))
 
 
+WITHOUT_TENSORFLOW = "import sys; sys.modules['tensorflow'] = None; "
 LEARNS = f"""
+{WITHOUT_TENSORFLOW}
 import itertools
 import keras
 import numpy as np
@@ -178,7 +180,7 @@ def test_the_loss_falls_and_the_average_plays():
 
 def selfplay(out):
     """A process of `selfplay` for a small network, on a device that is a CPU; windows are small."""
-    program = "import sys; sys.modules['tensorflow'] = None; from distill import selfplay; "
+    program = f"{WITHOUT_TENSORFLOW}from distill import selfplay; "
     program += f"from distill.alphazero import on_device; on_device.WINDOW = {ROWS}; sys.exit(selfplay.main())"
     values = "features=4 arch.blocks=1 arch.hidden=8 device_lanes=16 precision=float32 batch_size=32 replay.rows=256"
     values = [f"--set={value}" for value in f"arch.{values} eval_boards=20 ema=0.9".split()]

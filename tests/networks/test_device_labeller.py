@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 PROGRAM = '''
 import importlib
+import sys
+sys.modules["tensorflow"] = None  # Keras would import it to set its seed
 from pathlib import Path
 import keras
 import numpy as np

@@ -74,6 +74,8 @@ def many_steps_are_single_steps() -> None:
 
 
 WITH_JAX = """
+import sys
+sys.modules["tensorflow"] = None  # Keras would import it to set its seed
 import numpy as np
 from distill import networks
 networks.start_backend()
