@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from helpers import same_record, shard_hashes
+from helpers import die_always, same_record, shard_hashes
 
 from distill import generate, inspect
 from distill.common import cluster as cluster_module
@@ -44,6 +44,22 @@ def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, cap
     assert same_record(tmp_path, alone)
     assert generate.main(command) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
+
+
+def test_a_shard_that_kills_every_worker_is_named_and_all_others_are_made(
+    alone, tmp_path, cluster, monkeypatch, capsys
+):
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to restart a worker takes seconds
+    command = [*SMALL, "--cluster", cluster.scheduler_address, "--out", str(tmp_path)]
+    with monkeypatch.context() as patch:
+        patch.setattr(shards, "play_shards", die_always)
+        assert generate.main(command) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "shard-00001.parquet: worker processes died at every try of a task" in said
+    others = {name: digest for name, digest in shard_hashes(alone).items() if name != "shard-00001.parquet"}
+    assert shard_hashes(tmp_path) == others
+    assert generate.main(command) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(alone)
 
 
 def test_an_address_without_a_scheduler_is_named(tmp_path, capsys, monkeypatch):
