@@ -47,13 +47,6 @@ def test_a_run_leaves_every_file_it_promises(run):
     np.testing.assert_allclose(served["policy"], expected["policy"], atol=1e-5)
 
 
-def test_a_finished_run_says_so_without_loading_keras(run, capsys, monkeypatch):
-    monkeypatch.setattr(networks, "start_backend", pytest.fail)
-    for words in ([*SMOKE, "--out", str(run)], ["--config", str(run / "_run.json")]):
-        assert reinforce.main(words) == 0
-        assert "finished before, nothing to do" in capsys.readouterr().out
-
-
 def test_a_run_starts_from_the_given_network(run, tmp_path, monkeypatch, eagerly, complaint):
     monkeypatch.setattr(history, "write", lambda *_, **__: None)
     monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)
@@ -87,17 +80,3 @@ def test_a_wrong_initial_network_is_named(tmp_path, complaint):
     line = complaint(reinforce, "--init", tmp_path / "cnn.keras", "--baseline", "value", *out)
     assert "no value head; train one" in line
     assert {path.name for path in (tmp_path / "out").iterdir()} == {".lock"}
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["--arch", "gpt"], "--arch gpt must be one of"),
-        (["--arch", "cnn", "--init", "models/pillar"], "--arch and --init exclude each other"),
-    ],
-)
-def test_a_wrong_value_is_one_line(words, problem, capsys):
-    assert reinforce.main(words) == 2
-    message = capsys.readouterr().err
-    assert problem in message
-    assert message.count("\n") == 1

@@ -157,17 +157,3 @@ def test_help_lists_at_most_20_flags_in_80_columns_and_no_class_of_settings_has_
     assert max(len(kind.model_fields) for kind in classes(main.config_class)) <= 15
     for field in settings.fields_of(main.config_class).values():
         assert field.description or field.is_required() or settings._is_object(field)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "python -m distill.evaluate models/cnn \\\n  --fast",
-        "by `train --arch\ncnn --epoch 2`",
-        "PRECISION=float32 python benchmarks/train.py --archs column  # networks",
-    ],
-)
-def test_one_that_cannot_is_found(text, only_read, monkeypatch):
-    (words,) = shown(text)
-    with pytest.raises(SystemExit):
-        give(tuple(words), monkeypatch)
