@@ -125,8 +125,8 @@ def solver() -> Any:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A Dask cluster of two worker processes. Their nannies replace dead ones, and a task may kill two of them."""
-    distributed = pytest.importorskip("distributed")
     import dask
+    import distributed
 
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.logging.distributed": "critical"}),

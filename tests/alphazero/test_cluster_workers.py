@@ -24,8 +24,6 @@ from distill.games.shards import Task
 from distill.networks import saved
 from distill.training import history
 
-pytest.importorskip("distributed")
-
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory):

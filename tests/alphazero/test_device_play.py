@@ -14,20 +14,17 @@ import sys
 import time
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from distill.alphazero import device_games, on_device
 from distill.game import encoding
 from distill.game.rules import FULL_BOARD, Position, are_over, canonicalise, legal_columns, next_position
+from distill.mcts import device, device_tree
 from distill.mcts.settings import PuctSettings
 from distill.networks import saved
-
-jax = pytest.importorskip("jax", reason="the extra jax is not installed")
-if jax:
-    import jax.numpy as jnp
-
-    from distill.alphazero import device_games, on_device
-    from distill.mcts import device, device_tree
 
 ROOT = Path(__file__).parents[2]
 LANES, ROWS, STEPS, SIMULATIONS = 8, 4096, 24, 32

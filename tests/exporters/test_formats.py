@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import keras
 import numpy as np
+import onnx
 import pytest
 from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED, shipping
 from network_helpers import answering, tiny_network
@@ -17,10 +18,6 @@ from distill import networks
 from distill.common import UserError, file_hash, provenance, read_object
 from distill.exporters import conversion, formats, quantized
 from distill.networks import heads, saved
-
-onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
-pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
-pytest.importorskip("ai_edge_litert.interpreter", reason="the extra litert is not installed")
 
 MODEL = REFERENCE / SHIPPED[0] / "saved_model"
 

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from helpers import REFERENCE, shipping
 from network_helpers import tiny_network
@@ -19,10 +20,6 @@ from distill.evaluation import grading
 from distill.exporters import conversion, formats, quantized
 from distill.networks import predict, saved
 from distill.players.player import as_player
-
-onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
-pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
-pytest.importorskip("ai_edge_litert.interpreter", reason="the extra litert is not installed")
 
 IN_8_BITS = [name for name in formats.FORMATS if formats.FORMATS[name].int8]
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+import distributed
 import pytest
 from helpers import die_always, same_record, shard_hashes
 
@@ -22,8 +23,6 @@ from distill.common.storage import Remote
 from distill.games import reader, shards
 from distill.games.settings import RunSettings
 from distill.mcts.settings import UctSettings
-
-distributed = pytest.importorskip("distributed")
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "2"]
 RUN = RunSettings(search=UctSettings(simulations=60), shard_games=2)
@@ -113,9 +112,10 @@ def test_a_missing_extra_is_named(module, flags, tmp_path, monkeypatch, complain
 @pytest.fixture(scope="module")
 def bucket():
     """The URL of an empty bucket on an S3 server in this process."""
-    server_module = pytest.importorskip("moto.server")
-    s3fs = pytest.importorskip("s3fs")
-    server = server_module.ThreadedMotoServer(port=0, verbose=False)
+    import moto.server
+    import s3fs
+
+    server = moto.server.ThreadedMotoServer(port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     with pytest.MonkeyPatch.context() as patch:

@@ -5,6 +5,7 @@ For 1,000 positions: DEVICE_POSITIONS=1000 python -m pytest tests/mcts/test_devi
 
 import os
 
+import jax
 import numpy as np
 import pytest
 from helpers import random_positions
@@ -14,8 +15,6 @@ from distill.game.encoding import bitboards_of
 from distill.game.rules import COLUMNS, Position
 from distill.mcts.puct import PuctSettings
 from distill.mcts.reference_puct import expand, gumbel_scores, mix_noise, search, simulate
-
-jax = pytest.importorskip("jax", reason="the extra jax is not installed")
 
 POSITIONS = int(os.environ.get("DEVICE_POSITIONS", "48"))
 

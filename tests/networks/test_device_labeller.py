@@ -2,15 +2,11 @@
 finds with the same network, and a module that names other weights is refused.
 """
 
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="the extra jax is not installed")
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = '''

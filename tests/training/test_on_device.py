@@ -4,7 +4,6 @@ Batches, losses and weights are those of one step a call on the host. `train` ru
 accelerator without TensorFlow.
 """
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -30,14 +29,12 @@ ROOT = Path(__file__).parents[2]
 RECIPE = build(
     Recipe, {"batch_size": 16, "value_target": "blend", "target": "blend", "count_weights": "root", "ema": 0.9}
 )
-with_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
 
 
 def examples() -> batching.Examples:
     return batching.Examples(**vars(random_examples(50)) | {"count": np.arange(1, 51, dtype=np.int32)})
 
 
-@with_jax
 @pytest.mark.parametrize("target", ["visits", "vote", "blend"])
 @pytest.mark.parametrize("most", [100, 1000])
 def test_the_device_makes_the_batch_of_the_host(target, most):
@@ -107,12 +104,10 @@ def in_process(*words: object) -> str:
     return run.stdout
 
 
-@with_jax
 def test_with_jax_many_steps_are_single_steps_and_a_search_evaluates_as_keras():
     assert in_process("-c", WITH_JAX).endswith("fine\n")
 
 
-@with_jax
 def test_train_runs_with_jax_and_a_finished_run_says_so(tmp_path):
     write_games(tmp_path / "games", make_games(12, seed=1))
     flags = ["--preset", "smoke", "--arch", "mk4", "--data", tmp_path / "games", "--no-export"]
@@ -125,7 +120,6 @@ def test_train_runs_with_jax_and_a_finished_run_says_so(tmp_path):
     assert "finished before" in printed.splitlines()[-1]
 
 
-@with_jax
 def test_the_check_of_an_accelerator_needs_little_and_finds_the_losses_of_the_cpu(tmp_path):
     table = random_examples(300)
     cells = encoding.boards(table.current, table.mask)

@@ -120,7 +120,6 @@ NAN = np.full((1, 7), np.nan, np.float32)
 def test_a_network_whose_outputs_cannot_be_used_is_told_of_and_the_server_goes_on(
     tmp_path, word, changed, status, line
 ):
-    pytest.importorskip("onnxruntime")
     write_onnx(file := tmp_path / "trained" / "saved_model" / "model.onnx", **changed)
     (file.parent / "1").mkdir()
     (file.parent / "1" / "saved_model.pb").touch()
