@@ -1,7 +1,7 @@
 """What `solve.py` learns: the positions of its games, the batches of a round, and the loss.
 
-Three quarters of a batch are positions with their proven moves, which share the probability as the network likes. The
-others are boards on which it goes on answering as it did at first, which keeps its general strength.
+Three quarters of a batch are positions with their proven moves, one of which, whichever the network likes, is to be
+ahead. The others are boards on which it goes on answering as it did at first, which keeps its general strength.
 
 Dimensions: B positions of a batch, N positions of a layer, A = 7 columns.
 """
@@ -31,6 +31,8 @@ NEAREST, NEAR = 1 << 13, 1 << 17
 SHARES = {"kept": 0.25, "nearest": 0.15, "near": 0.35}
 """What a batch is made of besides other positions; `kept` are the boards on which the network answers as before."""
 VALUE_WEIGHT = 0.5
+MARGIN = 0.5
+"""Logits by which a proven move is to be ahead of all others; positions where it is teach nothing."""
 OPENINGS = ((0, 3), (4, 16), (6, 18), (8, 20), (8, 24))
 """Fewest and most random moves before a random board."""
 
@@ -44,11 +46,12 @@ def margins(logits: NDArray[np.float32], moves: NDArray[np.uint8]) -> NDArray[np
 
 
 def loss_of_boards(targets: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
-    """(B,): −log of the probability of all proven moves together; on kept boards, the distance from earlier answers."""
+    """(B,): what the best proven move lacks to be MARGIN ahead; on kept boards, the distance from earlier answers."""
     as_before = ops.categorical_crossentropy(targets["logits"], outputs["logits"], from_logits=True)
     as_before = as_before + VALUE_WEIGHT * ops.square(targets["value"] - outputs["value"])
-    log_policy = ops.where(targets["proven"], ops.log_softmax(outputs["logits"]), -1e9)
-    return ops.where(targets["is_kept"], as_before, -ops.logsumexp(log_policy, axis=1))
+    best = ops.max(ops.where(targets["proven"], outputs["logits"], -1e9), axis=1)
+    other = ops.max(ops.where(targets["other"], outputs["logits"], -1e9), axis=1)
+    return ops.where(targets["is_kept"], as_before, ops.relu(MARGIN - (best - other)))
 
 
 def batch_of(columns: Mapping[str, Any], rows: Any, _mirrored: Any, *, xp: Any) -> streams.Batch:
@@ -59,14 +62,16 @@ def batch_of(columns: Mapping[str, Any], rows: Any, _mirrored: Any, *, xp: Any) 
         xp.concatenate([columns[f"kept_{name}"][kept], columns[name][rows]]) for name in ("current", "mask")
     )
     proven = (columns["moves"][rows][:, None] >> np.arange(7, dtype=np.uint8)) & 1 == 1
-    fill = ((0, len(rows)), (0, 0))
+    boards, fill = encoding.boards_of_words(current, mask), ((0, len(rows)), (0, 0))
+    others = ~proven & (boards[number:, 0] == 0)
     targets = {
         "logits": xp.pad(columns["kept_policy"][kept].astype(np.float32), fill),
         "value": xp.pad(columns["kept_value"][kept].astype(np.float32), fill[:1]),
         "proven": xp.pad(proven, ((number, 0), (0, 0))),
+        "other": xp.pad(others, ((number, 0), (0, 0))),
         "is_kept": xp.arange(number + len(rows)) < number,
     }
-    return encoding.boards_of_words(current, mask), targets, xp.ones(number + len(rows), np.float32)
+    return boards, targets, xp.ones(number + len(rows), np.float32)
 
 
 class Pool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import write_atomically
-from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, from_keys, has_four, landing
+from distill.game.rules import COLUMNS, FULL_BOARD, from_keys, has_four, landing
 from distill.mcts.device_tree import canonical_keys
 
 Keys = NDArray[np.uint64]
@@ -45,6 +46,9 @@ BATCH, CPU_BATCH = 1 << 15, 1 << 10
 """Positions that an accelerator or a CPU computes at once."""
 AHEAD = 4
 """Batches that are computed while the results of others are copied."""
+PROMISE, WINDOW = 0.5, 4
+"""The lowest value after any reply to a move that promises a win; how many stones apart moves are tried together."""
+UNSURE = "unsure.npy"
 PART = 1 << 18
 """Positions whose answers one file holds: a killed run loses at most these."""
 
@@ -152,12 +156,22 @@ class Answers:
     """A network's logits of positions, evaluated once and kept in a folder, which an interrupted round reads again.
 
     Args:
-      evaluate: keys uint64 (BATCH,) → (logits float32 (BATCH, A), −inf for full columns), on the device.
+      evaluate: keys uint64 (BATCH,) → logits float32 (BATCH, A), −inf for full columns, and values (BATCH,).
+      quick: the same by a file of the network in 8 bits, which is asked first.
+      trust: a favourite so many logits ahead of any other move is trusted to stay it: by `quick`, the network is not
+        asked; by `hand_over`, the next round does not ask it again. Positions handed over as `unsure` are excepted.
     """
 
-    def __init__(self, folder: Path, evaluate: Callable[[Any], tuple[Any]]) -> None:
-        self.folder, self.evaluate = folder, evaluate
+    def __init__(
+        self,
+        folder: Path,
+        evaluate: Callable[[Any], tuple[Any, Any]],
+        quick: Callable[[Any], tuple[Any, Any]] | None = None,
+        trust: float = math.inf,
+    ) -> None:
+        self.folder, self.evaluate, self.quick, self.trust = folder, evaluate, quick, trust
         folder.mkdir(parents=True, exist_ok=True)
+        self.unsure = np.load(folder / UNSURE) if (folder / UNSURE).exists() else NOTHING
         files = sorted(folder.glob("*.npz"))
         self.number, self.known = len(files), dict[int, tuple[Keys, NDArray[np.float32]]]()
         for stones in {int(file.name[:2]) for file in files}:
@@ -174,17 +188,22 @@ class Answers:
         known, logits = self.known.get(stones, (NOTHING, np.empty((0, COLUMNS), np.float32)))
         return logits if len(known) == len(keys) else logits[np.searchsorted(known, keys)]
 
-    def hand_over(self, folder: Path, lead: float, unsure: Keys) -> None:
-        """Write a new folder with the answers in which the favourite is `lead` logits or more ahead of any other move.
+    def values(self, keys: Keys) -> NDArray[np.float32]:
+        """float32 (N,) of positions, for the side to move; not kept."""
+        parts = in_batches(self.quick or self.evaluate, keys)
+        return np.concatenate([np.empty(0, np.float32), *(value for _, value in parts)])
 
-        Training for a round will hardly change these moves, but in the positions `unsure` (sorted).
+    def hand_over(self, folder: Path, unsure: Keys) -> None:
+        """Write a new folder with the answers that stay trusted: not those of the positions `unsure` (sorted).
+
+        Training for a round will hardly change these moves.
         """
         partial = folder.with_name(f".{folder.name}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
+        np.save(partial / UNSURE, unsure)
         for stones, (keys, logits) in self.known.items():
-            second, first = np.partition(logits, COLUMNS - 2, axis=1)[:, -2:].T
-            stays = (first - second >= lead) & np.isin(keys, without(keys, unsure))  # also where one move is legal
+            stays = self._trusted(logits) & np.isin(keys, without(keys, unsure))
             np.savez(partial / f"{stones:02}-00000.npz", keys=keys[stays], logits=logits[stays])
         shutil.rmtree(folder, ignore_errors=True)
         partial.rename(folder)
@@ -196,12 +215,22 @@ class Answers:
         starts = np.cumsum([0, *sizes.values()])
         for start, (keys, logits) in zip(starts, self.known.values(), strict=False):
             rows = sample[(sample >= start) & (sample < start + len(keys))] - start
-            now = [part.argmax(1) for (part,) in in_batches(self.evaluate, keys[rows])]
+            now = [part.argmax(1) for part, _ in in_batches(self.evaluate, keys[rows])]
             different += int((np.concatenate([np.empty(0, int), *now]) != logits[rows].argmax(1)).sum())
         return len(sample), different
 
+    def _trusted(self, logits: NDArray[np.float32]) -> NDArray[np.bool_]:
+        second, first = np.partition(logits, COLUMNS - 2, axis=1)[:, -2:].T
+        trusted: NDArray[np.bool_] = first - second >= self.trust  # also where one move is legal
+        return trusted
+
     def _evaluated(self, stones: int, keys: Keys) -> NDArray[np.float32]:
-        logits = np.concatenate([part for (part,) in in_batches(self.evaluate, keys)])
+        logits = np.empty((len(keys), COLUMNS), np.float32)
+        asked = np.arange(len(keys))
+        if self.quick:
+            logits[:] = np.concatenate([part for part, _ in in_batches(self.quick, keys)])
+            asked = np.flatnonzero(~self._trusted(logits) | np.isin(keys, self.unsure))
+        logits[asked] = np.concatenate([logits[:0], *(part for part, _ in in_batches(self.evaluate, keys[asked]))])
         content = io.BytesIO()
         np.savez(content, keys=keys, logits=logits)
         write_atomically(self.folder / f"{stones:02}-{self.number:05}.npz", content.getvalue())
@@ -265,16 +294,25 @@ def is_in(moves: Any) -> Any:
 # Proofs ---------------------------------------------------------------------------------------------------------------
 
 
-def prove(layers: Layers, most_stones: int) -> Proof:
-    """Find all proven moves, from the last layer to the first."""
+def prove(layers: Layers, most_stones: int, before: tuple[Layers, Proof] = ({}, {})) -> Proof:
+    """Find all proven moves, from the last layer to the first.
+
+    Args:
+      before: some of the positions and their proven moves; of these, only positions without any are looked at again.
+    """
     width = 1 << max(len(keys) for keys in layers.values()).bit_length()
     width = max(width, 1 << 22) if width > 1 << 18 else width  # one compilation for all rounds of a whole tree
     proven: Proof = {}
     won: Any = None
     for stones in range(most_stones, -1, -2):
         keys = layers[stones]
-        parts = in_batches(functools.partial(proven_moves, won), keys)
-        proven[stones] = np.concatenate([np.empty(0, np.uint8), *(part for (part,) in parts)])
+        moves = np.zeros(len(keys), np.uint8)
+        if stones in before[0]:
+            moves[np.searchsorted(keys, before[0][stones])] = before[1][stones]
+        missing = np.flatnonzero(moves == 0)
+        parts = in_batches(functools.partial(proven_moves, won), keys[missing])
+        moves[missing] = np.concatenate([np.empty(0, np.uint8), *(part for (part,) in parts)])
+        proven[stones] = moves
         with jax.enable_x64(True):
             kept = keys[proven[stones] != 0]
             won = jax.device_put(np.pad(kept, (0, width - len(kept)), constant_values=NONE))
@@ -286,28 +324,36 @@ def prove_start(
 ) -> tuple[Layers, Proof]:
     """The positions, with those added that a proof of the empty board needs, and their proven moves.
 
-    Where the network's games reach a position that is not won, its other moves are enumerated: first late in the game,
-    where few positions follow, and then earlier, until the empty board is won or there are `most` positions.
+    Where no move is proven, the games after the other moves that promise a win are enumerated: first late in the game,
+    where few positions follow, and then earlier, until the empty board is won, nothing is left, or there are `most`
+    positions.
     """
     proof = prove(layers, most_stones)
-    before = CELLS
-    for stones in range((most_stones - 4) // 4 * 4, 3, -4):
-        lost = {n: keys[proof[n][np.searchsorted(layers[n], keys)] == 0] for n, keys in games.keys.items() if len(keys)}
-        say("proved", positions=size(layers), start_is_won=bool(proof[0][0]), not_won=size(lost), expanded_from=before)
-        if proof[0][0] or size(layers) > most:
-            break
-        late = {n: keys for n, keys in lost.items() if stones <= n < min(before, most_stones - 1)}
-        starts = {n + 2: other_moves(keys) for n, keys in late.items()}
-        layers = united(layers, enumerate_games(answers, starts, most_stones, layers).keys)
-        proof, before = prove(layers, most_stones), stones
-    return layers, proof
+    tried: Layers = {}
+    lost = {n: keys[proof[n][np.searchsorted(layers[n], keys)] == 0] for n, keys in games.keys.items()}
+    while True:
+        left = {n: without(keys, tried.get(n, NOTHING)) for n, keys in lost.items() if n < most_stones - 1}
+        latest = max((n for n, keys in left.items() if len(keys)), default=None)
+        say("proved", positions=size(layers), start_is_won=bool(proof[0][0]), not_won=size(lost), tried=size(tried),
+            next=latest)  # fmt: skip
+        if proof[0][0] or latest is None or size(layers) > most:
+            return layers, proof
+        late = {n: keys for n, keys in left.items() if n > latest - WINDOW}
+        starts = {n + 2: promising(keys, answers) for n, keys in late.items()}
+        more = united(layers, enumerate_games(answers, starts, most_stones, layers).keys)
+        tried = united(tried, late)
+        layers, proof = more, prove(more, most_stones, (layers, proof))
+        lost = {n: keys[proof[n] == 0] for n, keys in layers.items()}
 
 
-def other_moves(keys: Keys) -> Keys:
-    """Positions after every move that no reply refutes at once, and every reply."""
-    parts = []
+def promising(keys: Keys, answers: Answers) -> Keys:
+    """Positions after every move that promises a win, and every reply: none wins or draws at once, none looks bad."""
+    reached = []
     for (after,) in in_batches(replies_to_all, keys):
-        open_moves = ~((after == LOST) | (after == DRAWN)).any(2)
-        reached = after[open_moves]
-        parts.append(distinct([reached[reached < LOST]]))
-    return distinct(parts)
+        goes_on = after < LOST
+        positions = distinct([after[goes_on]])
+        values = np.where(after == NONE, 1, -1).astype(np.float32)
+        values[goes_on] = answers.values(positions)[np.searchsorted(positions, after[goes_on])]
+        promises = values.min(2) > PROMISE
+        reached.append(distinct([after[goes_on & promises[:, :, None]]]))
+    return distinct(reached)

@@ -14,24 +14,26 @@ Each round has three steps.
    that draw: zero of both, and every game is won.
 2. Prove. Over all positions of all rounds, from the last layer to the first, find every move that wins at once or whose
    replies all lead to positions with such a move. Where the empty board has no such move yet, positions without one get
-   their other moves enumerated too. Then enumerate the games of the network that always takes its favourite among the
-   proven moves: a winning strategy close to its own.
-3. Learn all positions of both enumerations. The target is the set of moves that are proven inside them, each as good as
-   the others. Positions where the best other move is close to the set, or above it, come more often. Of the rest, a
-   position of a layer of N comes as often as 1/√N: every game passes every layer, so few positions share many games.
+   those other moves enumerated that promise a win by the network's value, late in the game first. Then enumerate the
+   games of the network that always takes its favourite among the proven moves: a winning strategy close to its own.
+3. Learn all positions of both enumerations. The target is that any of the moves that are proven inside them is half a
+   logit ahead of all others. Positions where the best other move is close to the set, or above it, come more often. Of
+   the rest, a position of a layer of N comes as often as 1/√N: every game passes every layer, so few positions share
+   many games.
 
 A network that chooses a proven move in each of these positions wins every game, so the target stands still while it
 learns.
 
 Without an accelerator, JAX enumerates and proves, and the network runs on TensorFlow, which evaluates 3.7 times as many
-boards there. The first enumeration of `pillar-large` takes two hours of two cores, or less by its 8-bit file
-(`--first-answers`). Later rounds, with `--trust 2`, evaluate again only positions in which no move was two logits
-ahead, or no proven one. Their counts are estimates: the row `trusted` says how many favourites in a sample of the
-others have changed unseen. Before a network counts as one that wins every game, everything is evaluated.
+boards there. The first enumeration of `pillar-large` takes two hours of two cores. With `--trust 2`, its 8-bit file
+answers where its favourite is two logits ahead (`--quick-answers`), in three quarters of an hour, and later rounds
+evaluate again only positions in which no move was two logits ahead, or no proven one. Such counts are estimates: the
+row `trusted` says how many favourites in a sample of the others have changed unseen. Before a network counts as one
+that wins every game, everything is evaluated.
 
     nice -n 19 python -m experiments.large.solve --precision float32 --random-boards 100000 --most-boards 100000 \
-        --steps 400 --cycle 100 --trust 2 --out solve \
-        --first-answers models/reference/pillar-large/saved_model/model.int8.onnx
+        --batch-size 2048 --steps 400 --cycle 100 --lr 1e-5 --ema 0.97 --trust 2 --out solve \
+        --quick-answers models/reference/pillar-large/saved_model/model.int8.onnx
 
 Dimensions: B positions of a batch, N positions of a layer, A = 7 columns.
 """
@@ -109,17 +111,22 @@ def evaluation(model: keras.Model, exact: bool) -> Callable[[Any, Any], Any]:
     return jax.jit(exactly if exact else evaluate)
 
 
-def of_file(path: Path) -> Callable[[Keys], tuple[Any]]:
-    """A function of keys uint64 (B,) that gives the logits of an exported network's file, on all cores."""
+def of_file(path: Path) -> Callable[[Keys], tuple[Any, Any]]:
+    """Keys uint64 (B,) → logits and values by an exported network's file, on all cores."""
     evaluate, threads = predict.load(path), executors.cores()
 
-    def logits_of(keys: Keys) -> Any:
+    def of_part(keys: Keys) -> tuple[Any, Any]:
         current, mask = rules.from_keys(keys)
-        logits = evaluate(encoding.boards_of_bits(current, mask))["logits"]
-        return np.where(rules.legal_mask(mask), logits, -np.inf).astype(np.float32)
+        outputs = evaluate(encoding.boards_of_bits(current, mask))
+        return np.where(rules.legal_mask(mask), outputs["logits"], -np.inf).astype(np.float32), outputs["value"]
 
     pool = ThreadPoolExecutor(threads)  # ONNX Runtime computes a batch of this network with one
-    return lambda keys: (np.concatenate([*pool.map(logits_of, np.array_split(keys, threads))]),)
+
+    def of_keys(keys: Keys) -> tuple[Any, Any]:
+        logits, values = zip(*pool.map(of_part, np.array_split(keys, threads)), strict=True)
+        return np.concatenate(logits), np.concatenate(values)
+
+    return of_keys
 
 
 def on_host(evaluator: NetworkEvaluator, keys: Keys) -> tuple[Any, Any, Any]:
@@ -170,6 +177,7 @@ class Run:
         if before:
             checkpoint.restore(self.model, before[0], options.out)
         self.batch = partial(learning.batch_of, xp=self.xp)  # one function, because JAX compiles it
+        self.quick_answer = of_file(options.quick_answers) if options.quick_answers else None
         player = NetworkPlayer(name="candidate", predict=saved.predict_with(self.core))
         self.grade = partial(grades.grade, player, grades.boards(options.eval_boards))
         self.say("ready", device=jax.devices()[0].device_kind, boards=self.number, **self.grades())
@@ -188,8 +196,8 @@ class Run:
 
     def answers(self, name: str, exact: bool = False) -> Answers:
         """The network's answers that a folder keeps, and those that it lacks."""
-        answer = self.answer(exact)
-        return Answers(self.options.out / name, lambda keys: answer(keys)[:1])
+        answer, quick = self.answer(exact), None if exact else self.quick_answer
+        return Answers(self.options.out / name, lambda keys: answer(keys)[::2], quick, self.options.trust)
 
     def learned(self) -> keras.Model:
         """The network as it has learned."""
@@ -214,13 +222,6 @@ class Run:
     def enumerated(self) -> tuple[Answers, positions.Games]:
         """The network's answers and its games, which are complete and in float32 where none of them is lost."""
         options, state = self.options, self.state
-        if options.first_answers and state.round == 1 and not (options.out / self.folder).exists():
-            answers = Answers(options.out / "first", of_file(options.first_answers))
-            games = positions.enumerate_games(answers, START, options.most_stones)
-            self.say("enumerated by the file", positions=positions.size(games.keys), losing_replies=games.losing,
-                     draws=games.draws)  # fmt: skip
-            answers.hand_over(options.out / self.folder, options.trust, positions.NOTHING)
-            shutil.rmtree(answers.folder)
         answers = self.answers(self.folder)
         if trusted := sum(len(keys) for keys, _ in answers.known.values()):
             number, changed = answers.changed(SAMPLE)
@@ -228,7 +229,7 @@ class Run:
         games = positions.enumerate_games(answers, START, options.most_stones)
         self.say("enumerated", round=state.round, positions=positions.size(games.keys), losing_replies=games.losing,
                  draws=games.draws)  # fmt: skip
-        if games.losing + games.draws or (options.precision == "float32" and not trusted):
+        if games.losing + games.draws or (options.precision == "float32" and options.trust == math.inf):
             return answers, games
         answers = self.answers(f"complete-{state.round}", exact=True)
         games = positions.enumerate_games(answers, START, options.most_stones)
@@ -255,9 +256,10 @@ class Run:
                 known = {int(name): stored[name] for name in stored.files}
         # Enumerate.
         answers, games = self.enumerated()
-        # Prove.
+        # Prove. Which games follow another move matters little, so the file plays them where there is one.
+        others = Answers(options.out / "others", self.quick_answer) if self.quick_answer else answers
         layers, proof = positions.prove_start(
-            positions.united(known, games.keys), games, options.most_stones, answers, options.most_positions, self.say
+            positions.united(known, games.keys), games, options.most_stones, others, options.most_positions, self.say
         )
         np.savez(options.out / ".layers.npz", **{str(stones): keys for stones, keys in layers.items()})  # type: ignore[arg-type]
         (options.out / ".layers.npz").replace(all_layers)
@@ -287,7 +289,7 @@ class Run:
         before = [answers.folder, options.out / f"complete-{state.round}"]
         state.round, state.steps = state.round + 1, 0
         unsure = np.sort(pool.keys[pool.margins < options.trust])
-        answers.hand_over(options.out / self.folder, options.trust, unsure)
+        answers.hand_over(options.out / self.folder, unsure)
         checkpoint.save(options.out, self.model, asdict(state))
         for folder in before:
             shutil.rmtree(folder, ignore_errors=True)
@@ -345,10 +347,10 @@ def main(words: Sequence[str] | None = None) -> None:
         help="logits ahead of any other move at which a favourite is not evaluated again in the next round",
     )
     parser.add_argument(
-        "--first-answers",
+        "--quick-answers",
         type=Path,
         metavar="FILE",
-        help="an 8-bit file of the network: where it is so far ahead, round 1 does not evaluate the network either",
+        help="an 8-bit file of the network: where its favourite is so far ahead, the network is not evaluated",
     )
     parser.add_argument(
         "--most-positions", type=int, default=40_000_000, help="positions above which no other moves are enumerated"

@@ -67,11 +67,11 @@ def evaluate_with(path: Path) -> Any:
     """The network as a function of keys, for `Answers`."""
     if keras.backend.backend() != "jax":
         evaluator = NetworkEvaluator(saved.load_core(path))
-        return lambda keys: solve.on_host(evaluator, keys)[:1]
+        return lambda keys: solve.on_host(evaluator, keys)[::2]
     model = heads.played(saved.load_core(path))
     weights = [[variable.value for variable in part] for part in (model.trainable_variables, [])]
     evaluate = solve.evaluation(model, exact=True)
-    return lambda keys: evaluate(weights, keys)[:1]
+    return lambda keys: evaluate(weights, keys)[::2]
 
 
 @on_jax
@@ -91,7 +91,9 @@ def test_replies_are_those_of_the_package() -> None:
 
 
 @on_jax
-def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tmp_path: Path) -> None:
+def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     evaluate, asked = evaluate_with(small_network(tmp_path / "network.keras", seed=3)), []
 
     def counted(keys: Any) -> Any:
@@ -110,8 +112,9 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tm
     games = positions.enumerate_games(answers, START, MOST_STONES)
 
     unsure = games.keys[4][:5]
-    answers.hand_over(tmp_path / "trusted", lead=0.02, unsure=unsure)
-    trusted = positions.Answers(tmp_path / "trusted", lambda keys: (-evaluate(keys)[0],))
+    answers.trust = 0.02
+    answers.hand_over(tmp_path / "trusted", unsure)
+    trusted = positions.Answers(tmp_path / "trusted", lambda keys: (-evaluate(keys)[0], evaluate(keys)[1]))
     for stones, (keys, logits) in trusted.known.items():
         ordered = np.sort(logits_of(evaluate, games.keys[stones]), axis=1)
         stays = (ordered[:, -1] - ordered[:, -2] >= 0.02) & ~np.isin(games.keys[stones], unsure)
@@ -120,6 +123,14 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tm
     number = positions.size({stones: keys for stones, (keys, _) in trusted.known.items()})
     assert 0 < number < positions.size(games.keys)
     assert trusted.changed(10**6) == (number, number)
+    # A quick file is not asked about these positions, and where it is unsure, the network is.
+    quick = positions.Answers(
+        tmp_path / "quick", lambda keys: (0 * evaluate(keys)[0] - 5, evaluate(keys)[1]), evaluate, 0.02
+    )
+    quick.unsure = unsure
+    for stones, keys in games.keys.items():
+        by_network = (quick(stones, keys) == -5).any(1)
+        np.testing.assert_array_equal(by_network, ~np.isin(keys, trusted.known[stones][0]))
     assert answers.changed(50) == (50, 0)
 
     def moves(current: Any, mask: Any) -> Any:
@@ -141,6 +152,18 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tm
                 wins = all(end == int(NONE) or proven.get(end, 0) for end in ends)
                 assert wins == bool(proven[key] >> column & 1)
 
+    with jax.enable_x64(True):
+        after = np.asarray(positions.replies(games.keys[2])).tolist()
+    monkeypatch.setattr(positions, "PROMISE", float(np.median(answers.values(games.keys[4]))))
+    promised, refused = set(), set()
+    for ends in (ends for moves_of_key in after for ends in moves_of_key):
+        replies = [end for end in ends if end < int(LOST)]
+        values = answers.values(np.array(replies, np.uint64))
+        promises = not {int(LOST), int(DRAWN)} & {*ends} and (values > positions.PROMISE).all()
+        (promised if promises else refused).update(replies)
+    assert refused - promised
+    assert positions.promising(games.keys[2], answers).tolist() == sorted(promised)
+
     excluded = games.keys[4][:3]
     pool = learning.Pool(games.keys, proof, answers, excluded)
     assert (pool.moves > 0).all()
@@ -151,7 +174,7 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(tm
 
 
 def logits_of(evaluate: Any, keys: Any) -> Any:
-    return np.concatenate([part for (part,) in positions.in_batches(evaluate, keys)])
+    return np.concatenate([part for part, _ in positions.in_batches(evaluate, keys)])
 
 
 @pytest.mark.slow
