@@ -159,5 +159,5 @@ def against(players: Sequence[NetworkPlayer], rows: RawRows) -> dict[str, dict[s
         answered = answers(player.predict, rows)
         same = answered.label == answered.move
         shares = {"top1": share(same, 1), "first_rows": share(same[is_early(rows)], 1)}
-        compared[player.name] = {**shares, **(compare(answered, rows) or {})}
+        compared[player.name] = {**shares, **compare(answered, rows)}
     return compared

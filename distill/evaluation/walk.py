@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import Progress, UserError, executors, write_atomically
+from distill.common import DataError, Progress, UserError, executors, write_atomically
 from distill.game.rules import (
     CELLS,
     COLUMNS,
@@ -210,7 +210,12 @@ def all_replies(folder: Path, choose: Choose, most_stones: int = CELLS) -> Itera
 
 def _layer_moves(path: Path, keys: Keys, choose: Choose) -> NDArray[np.int8]:
     """The player's moves in a layer's positions: those in the file, and then those that it lacks."""
-    moves = np.load(path) if path.exists() else np.full(len(keys), -1, np.int8)
+    try:
+        moves = np.load(path) if path.exists() else np.full(len(keys), -1, np.int8)
+        moves = moves.astype(np.int8, casting="no").reshape(keys.shape)
+    except (ValueError, TypeError, EOFError) as error:
+        damaged = f"{path}: damaged; restore it from a copy, or start from scratch with --restart"
+        raise DataError(damaged) from error
     # Boards next to their mirror images, for a player that evaluates one of the two.
     current, mask, _ = canonicalise(*from_keys(keys))
     order = np.argsort(current + mask)
