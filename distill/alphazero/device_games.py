@@ -135,7 +135,7 @@ def play_step(
     excluded: Any,
     key: Any,
     simulations: Any,
-    noise: Any,
+    noise_fraction: Any,
     improved: Any,
 ) -> tuple[Window, Lanes]:
     """Search every lane's position, write the labels, play a move.
@@ -143,13 +143,13 @@ def play_step(
     Args:
       moves: fewest and most random moves of an opening.
       excluded: uint64 (E,), keys of boards that are not learned.
-      simulations, noise: number of simulations, share of noise in the roots' priors.
+      simulations, noise_fraction: number of simulations, share of noise in the roots' priors.
       improved: share of the improved policy in the policy to learn; the rest are the shares of the visits.
     """
     noisy, draw, wild, wild_column, ends, fresh, fresh_share = jax.random.split(key, 7)
     count, settings = search.lanes, search.settings
-    gamma = jax.random.gamma(noisy, settings.dirichlet_alpha, (count, COLUMNS), jnp.float32)
-    labels = search(lanes.current, lanes.mask, weights, simulations, gamma, noise)
+    noise = jax.random.gamma(noisy, settings.dirichlet_alpha, (count, COLUMNS), jnp.float32)
+    labels = search(lanes.current, lanes.mask, weights, simulations, noise, noise_fraction)
     first = window.written
     window = write_labels(window, labels, excluded, simulations, improved)
 

@@ -72,12 +72,12 @@ def by_clock(
       earlier: metrics of the iteration before; empty for the first one.
       began: when this iteration began, by the clock `now`.
     """
-    minutes, first = config.schedule.minutes or 0.0, config.schedule.teacher_share
-    share = (minutes - earlier.get("minutes", 0.0)) / (count - number + 1)
+    total, first = config.schedule.minutes or 0.0, config.schedule.teacher_share
+    minutes = (total - earlier.get("minutes", 0.0)) / (count - number + 1)
     if number == 1 and first:
-        share = minutes * first
+        minutes = total * first
     # The network needs some games to learn from; later ones that would last too long are given up.
-    games, at = config.shard_games if number == 1 else 0, began + 60 * share - earlier.get("saving_seconds", 0.0)
+    games, at = config.shard_games if number == 1 else 0, began + 60 * minutes - earlier.get("saving_seconds", 0.0)
     return End(games=games, steps=sys.maxsize, plays=number < count, at=at, now=now)
 
 

@@ -92,7 +92,7 @@ class DeviceSearch:
         weights: Any,
         simulations: jax.Array | None = None,
         noise: jax.Array | None = None,
-        share: jax.Array | float = 0.0,
+        noise_fraction: jax.Array | float = 0.0,
     ) -> NodeLabels:
         """Search positions `current` and `mask`, uint64 (B,).
 
@@ -100,13 +100,13 @@ class DeviceSearch:
           weights: first argument of the evaluator.
           simulations: int32 (), at most the setting's; None: that.
           noise: float (B, A), mixed into the roots' priors over the legal columns, such as gamma variates; None: none.
-          share: float (), of the noise in the priors.
+          noise_fraction: float (), share of the noise in the priors.
         """
         tree = new_tree(self.lanes * self.nodes)
         tree, _ = self.expand(tree, jnp.asarray(self.roots), current, mask, weights)
         prior = tree.prior[self.roots]
         if noise is not None:
-            tree = self.mix_noise(tree, noise, share)
+            tree = self.mix_noise(tree, noise, noise_fraction)
 
         def simulate(number: jax.Array, before: tuple[Tree, jax.Array]) -> tuple[Tree, jax.Array]:
             return self.simulate(*before, number, weights)
