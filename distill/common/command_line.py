@@ -66,7 +66,7 @@ def parse(config_class: type[Config], words: Sequence[str], presets: Presets | N
     parser = _parser(config_class, fields, presets, prog)
     flags = vars(parser.parse_args(words))
     preset, file, shows = flags.pop("preset", None), flags.pop("config", None), flags.pop("show_config", False)
-    assigned = dict(word.partition("=")[::2] for word in flags.pop("set", ()))
+    assigned = {name: _object(text) for name, _, text in (word.partition("=") for word in flags.pop("set", ()))}
     try:
         layers = [presets[preset].values if preset else {}, _read(file) if file else {}]
         texts = full_paths(config_class, assigned) | full_paths(config_class, flags)
@@ -79,11 +79,18 @@ def parse(config_class: type[Config], words: Sequence[str], presets: Presets | N
     return config
 
 
+def _object(text: str) -> Any:
+    """The settings that a JSON object has, or the text."""
+    with suppress(ValueError):
+        return json.loads(text) if text.startswith("{") else text
+    return text
+
+
 def _value(field: FieldInfo | None, text: Any) -> Any:
     """What a text of the command line means; its field's type makes a number or a path of it."""
     if text == "none" and field and types.NoneType in typing.get_args(field.annotation):
         return None
-    if isinstance(text, str) and (field is None or text.startswith(("[", "{"))):
+    if isinstance(text, str) and (field is None or text.startswith("[")):
         with suppress(ValueError):
             return json.loads(text)
     return text

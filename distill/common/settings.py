@@ -160,6 +160,8 @@ def full_paths(config_class: type[Settings], values: Values) -> dict[str, Any]:
         if isinstance(value, Mapping | Settings):
             paths |= full_paths(config_class, {f"{path}.{inner}": entry for inner, entry in dict(value).items()})
         elif path in fields and _is_object(fields[path]):
+            if f"{path}.name" not in fields:
+                raise ValueError(f"{path} {value}: must be an object of settings")
             paths[f"{path}.name"] = value
         else:
             paths[path] = value

@@ -10,7 +10,9 @@ import os
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import model_validator
 
 from distill.common import UserError, first_line, plugins
 from distill.common.settings import Settings
@@ -63,6 +65,12 @@ class Architecture(Settings, extra="allow"):
 
     name: str = "cnn"
     """name of a network, or module:function"""
+
+    @model_validator(mode="after")
+    def _decides_no_value_head(self) -> Self:
+        if "value_head" in self.arguments:
+            raise ValueError("--set arch.value_head: the value target decides whether there is a value head")
+        return self
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -140,6 +140,7 @@ FILE = {"minutes": 5, "target": "vote", "models": ["c"], "search": {"votes": 6}}
         (["--preset", "apart", "--arch", "mk4"], {"games": 3, "arch": "mk4", "out": Path("mk4-nets")}),
         (["--preset", "apart", "--out", "here"], {"games": 3, "out": Path("here")}),
         (["--preset", "growing"], {"search": Search(votes=4, stages=(Stage(simulations=16),))}),
+        (["--set", 'arch={"name": "mk4", "layers": 8}'], {"arch": {"name": "mk4", "layers": 8}}),
         (["--arch", "mk4", "--set", "arch.layers=8"], {"arch": {"name": "mk4", "layers": 8}}),
         (["--set", 'search.stages=[{"simulations": 8}]'], {"search": {"stages": ({"simulations": 8},)}}),
     ],
@@ -180,7 +181,7 @@ WRONG: list[tuple[Any, str]] = [
     (["--games"], "argument --games: expected one argument"),
     (["--preset", "huge"], "argument --preset: invalid choice: 'huge'"),
     (["--game", "5"], "unrecognized arguments: --game"),
-    (["--set", "search=1"], "no setting search.name; --show-config prints all settings"),
+    (["--set", "search=1"], "search 1: must be an object of settings"),
     (["--set", "search.noise=x"], "--set search.noise x must be a valid number"),
 ]
 
