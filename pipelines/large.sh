@@ -24,8 +24,7 @@ case ${1:-} in
     small=(--set arch.features=4 --set arch.blocks=1 --set arch.hidden=8)
     training=(--steps 20 --batch-size 64 "${small[@]}")
     playing=(--minutes 0.1 --set device_lanes=16 --set batch_size=64 --set precision=float32 --set eval_boards=20)
-    rounds=(--rounds 1 --steps 4 --cycle 2 --batch-size 64 --most-stones 6 --random-boards 0 --most-boards 1000
-      --eval-boards 20 --precision float32)
+    rounds=(--rounds 2 --most-stones 6 --eval-boards 20)
     ;;
   *) fail "$1: the only flag is --smoke" ;;
 esac

@@ -15,7 +15,7 @@ to find ranges.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -91,8 +91,8 @@ def points(loss: Loss, metric: str) -> str:
     return f"{round(100 * loss[metric], 1) + 0.0:.1f} ±{100 * loss[f'{metric}_margin']:.1f}"  # + 0.0: no -0.0
 
 
-def to_onnx(floating: Path, file: Path) -> None:
-    """Write the int8 file of a float ONNX file, and an intermediate one beside the latter."""
+def to_onnx(floating: Path, file: Path, operations: Sequence[str] = ("Conv", "MatMul", "Gemm")) -> None:
+    """Write the int8 file of a float ONNX file, and an intermediate one beside the latter; others stay in float."""
     from onnxruntime import quantization
 
     boards, _ = graded_boards()
@@ -111,7 +111,7 @@ def to_onnx(floating: Path, file: Path) -> None:
         file,
         Reader(),
         quant_format=quantization.QuantFormat.QDQ,
-        op_types_to_quantize=["Conv", "MatMul", "Gemm"],
+        op_types_to_quantize=[*operations],
         per_channel=True,
         reduce_range=True,  # seven bits, see above
         activation_type=quantization.QuantType.QUInt8,

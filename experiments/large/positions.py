@@ -48,7 +48,6 @@ AHEAD = 4
 """Batches that are computed while the results of others are copied."""
 PROMISE, WINDOW = 0.5, 4
 """The lowest value after any reply to a move that promises a win; how many stones apart moves are tried together."""
-UNSURE = "unsure.npy"
 PART = 1 << 18
 """Positions whose answers one file holds: a killed run loses at most these."""
 
@@ -156,22 +155,20 @@ class Answers:
     """A network's logits of positions, evaluated once and kept in a folder, which an interrupted round reads again.
 
     Args:
-      evaluate: keys uint64 (BATCH,) → logits float32 (BATCH, A), −inf for full columns, and values (BATCH,).
-      quick: the same by a file of the network in 8 bits, which is asked first.
-      trust: a favourite so many logits ahead of any other move is trusted to stay it: by `quick`, the network is not
-        asked; by `hand_over`, the next round does not ask it again. Positions handed over as `unsure` are excepted.
+      evaluate: keys uint64 (BATCH,) → logits float32 (BATCH, A), hardly any for full columns, and values (BATCH,).
+      quick: the answers of the network's file in 8 bits, which is asked first.
+      trust: the network is not asked where the favourite of `quick` is so many logits ahead of any other move.
     """
 
     def __init__(
         self,
         folder: Path,
         evaluate: Callable[[Any], tuple[Any, Any]],
-        quick: Callable[[Any], tuple[Any, Any]] | None = None,
+        quick: Answers | None = None,
         trust: float = math.inf,
     ) -> None:
         self.folder, self.evaluate, self.quick, self.trust = folder, evaluate, quick, trust
         folder.mkdir(parents=True, exist_ok=True)
-        self.unsure = np.load(folder / UNSURE) if (folder / UNSURE).exists() else NOTHING
         files = sorted(folder.glob("*.npz"))
         self.number, self.known = len(files), dict[int, tuple[Keys, NDArray[np.float32]]]()
         for stones in {int(file.name[:2]) for file in files}:
@@ -190,20 +187,19 @@ class Answers:
 
     def values(self, keys: Keys) -> NDArray[np.float32]:
         """float32 (N,) of positions, for the side to move; not kept."""
-        parts = in_batches(self.quick or self.evaluate, keys)
+        parts = in_batches((self.quick or self).evaluate, keys)
         return np.concatenate([np.empty(0, np.float32), *(value for _, value in parts)])
 
-    def hand_over(self, folder: Path, unsure: Keys) -> None:
-        """Write a new folder with the answers that stay trusted: not those of the positions `unsure` (sorted).
+    def hand_over(self, folder: Path, unsure: Keys, trust: float) -> None:
+        """Write a new folder with the answers that count for the network of the next round, too.
 
-        Training for a round will hardly change these moves.
+        Their favourite is `trust` logits ahead of any other move, and their positions are none of `unsure` (sorted).
         """
         partial = folder.with_name(f".{folder.name}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        np.save(partial / UNSURE, unsure)
         for stones, (keys, logits) in self.known.items():
-            stays = self._trusted(logits) & np.isin(keys, without(keys, unsure))
+            stays = is_ahead(logits, trust) & np.isin(keys, without(keys, unsure))
             np.savez(partial / f"{stones:02}-00000.npz", keys=keys[stays], logits=logits[stays])
         shutil.rmtree(folder, ignore_errors=True)
         partial.rename(folder)
@@ -219,17 +215,12 @@ class Answers:
             different += int((np.concatenate([np.empty(0, int), *now]) != logits[rows].argmax(1)).sum())
         return len(sample), different
 
-    def _trusted(self, logits: NDArray[np.float32]) -> NDArray[np.bool_]:
-        second, first = np.partition(logits, COLUMNS - 2, axis=1)[:, -2:].T
-        trusted: NDArray[np.bool_] = first - second >= self.trust  # also where one move is legal
-        return trusted
-
     def _evaluated(self, stones: int, keys: Keys) -> NDArray[np.float32]:
         logits = np.empty((len(keys), COLUMNS), np.float32)
         asked = np.arange(len(keys))
         if self.quick:
-            logits[:] = np.concatenate([part for part, _ in in_batches(self.quick, keys)])
-            asked = np.flatnonzero(~self._trusted(logits) | np.isin(keys, self.unsure))
+            logits[:] = self.quick(stones, keys)
+            asked = np.flatnonzero(~is_ahead(logits, self.trust))
         logits[asked] = np.concatenate([logits[:0], *(part for part, _ in in_batches(self.evaluate, keys[asked]))])
         content = io.BytesIO()
         np.savez(content, keys=keys, logits=logits)
@@ -284,6 +275,21 @@ def enumerate_games(
             pending.append(distinct([after[after < LOST]]))
         keys[stones] = layer
     return Games(keys, losing, draws)
+
+
+def is_ahead(logits: NDArray[np.float32], by: float) -> NDArray[np.bool_]:
+    """bool (N,): whether the highest logit is so far above any other; also where one move is legal."""
+    second, first = np.partition(logits, COLUMNS - 2, axis=1)[:, -2:].T
+    ahead: NDArray[np.bool_] = first - second >= by
+    return ahead
+
+
+def margins(logits: NDArray[np.float32], moves: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """float32 (N,): the logit of the best of these moves less that of the best other one; above 0, it is played."""
+    included = is_in(moves)
+    best, other = (np.where(mask, logits, -1e9).max(1) for mask in (included, ~included))
+    result: NDArray[np.float32] = best - other
+    return result
 
 
 def is_in(moves: Any) -> Any:
@@ -357,3 +363,39 @@ def promising(keys: Keys, answers: Answers) -> Keys:
         promises = values.min(2) > PROMISE
         reached.append(distinct([after[goes_on & promises[:, :, None]]]))
     return distinct(reached)
+
+
+def strategy(
+    layers: Layers, proof: Proof, games: Games, answers: Answers, most_stones: int
+) -> tuple[Layers, Layers, Proof]:
+    """A winning strategy close to the network's games.
+
+    It always takes the network's favourite among the proven moves. Where the favourite is not proven, the games after
+    it are enumerated, because it may win as well, and the proof is sought again.
+
+    Returns all positions; those of the network's games and of the strategy, which is none without a proof of the empty
+    board; and the moves that are proven inside the latter.
+    """
+    while True:
+        inside = games.keys
+        if proof[0][0]:
+            own = enumerate_games(answers, START, most_stones, proof=(layers, proof))
+            inside = united(inside, own.keys)
+        proven = prove(inside, most_stones)
+        favourites = {n: answers(n, keys).argmax(1).astype(np.uint8) for n, keys in inside.items()}
+        wrong = {n: (proven[n] != 0) & ((proven[n] >> favourites[n]) & 1 == 0) for n in inside}
+        starts = {n + 2: after_moves(keys[wrong[n]], favourites[n][wrong[n]]) for n, keys in inside.items()}
+        more = enumerate_games(answers, starts, most_stones, layers)
+        if not proof[0][0] or not size(more.keys):
+            return layers, inside, proven
+        again = {n: np.where(np.isin(keys, inside[n][wrong[n]]), 0, proof[n]) for n, keys in layers.items()}
+        before, layers = layers, united(layers, more.keys)
+        proof = prove(layers, most_stones, (before, again))
+
+
+def after_moves(keys: Keys, moves: NDArray[np.uint8]) -> Keys:
+    """Positions after one move of each and every reply, without the moves to which a reply wins or draws at once."""
+    parts = [after for (after,) in in_batches(replies_to, keys, moves)]
+    after = np.concatenate([np.empty((0, COLUMNS), np.uint64), *parts])
+    after = after[~np.isin(after, (LOST, DRAWN)).any(1)]
+    return distinct([after[after < LOST]])
