@@ -23,6 +23,7 @@ from distill import networks
 from distill.common import UserError
 from distill.game import encoding, rules
 from distill.networks import heads, pillar, saved
+from distill.networks.registry import Architecture
 
 PARAMETERS = {
     "pillar-plain": 182_087, "pillar": 184_103, "pillar-large": 1_171_399, "cnn": 192_505,
@@ -164,3 +165,8 @@ def test_widths_and_depths_are_arguments_that_a_file_keeps(arch, arguments, tmp_
         networks.build("gpt")
     with pytest.raises(UserError, match=f"--arch {arch}: TypeError: .* argument 'depth'"):
         networks.build(arch, depth=3)
+
+
+def test_a_value_head_is_no_argument_of_a_network():
+    with pytest.raises(ValueError, match=r"--set arch\.value_head: the value target decides"):
+        Architecture(name="cnn", value_head=True)
