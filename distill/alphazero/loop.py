@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from distill import networks
 from distill.alphazero import grades, iterations, run_files, workers
@@ -32,8 +32,24 @@ from distill.training import checkpoint
 if TYPE_CHECKING:
     import keras
 
-    from distill.alphazero.on_device import DevicePlay
     from distill.training.step import TrainingModel
+
+
+class Play(Protocol):
+    """Plays and learns: with workers (`worker_play.py`), or on an accelerator (`on_device.py`)."""
+
+    def warm_up(self) -> None:
+        """Compile what the iterations need, so that it takes none of their time."""
+
+    def iterate(self, number: int, end: End, share: float, finished: Sequence[Metrics]) -> Metrics:
+        """Play and learn until the end of an iteration; returns the metrics of its games, then of its training.
+
+        Args:
+          share: the share of the time that is gone.
+          finished: the metrics of the finished iterations.
+
+        Raises DataError where workers died at every try, and UserError if the loss becomes NaN or infinite.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +60,6 @@ class Loop:
       count: the number of iterations.
       repeated: the ends of the iterations of the run that is repeated, if one is.
       workers: play the arena.
-      play: plays and learns, with workers or on an accelerator.
       network: takes the weights that were learned, to be graded and saved.
       grade: the metrics of `network`.
       finished: the metrics of the finished iterations.
@@ -56,12 +71,12 @@ class Loop:
     count: int
     repeated: Sequence[End]
     workers: Workers
-    play: WorkerPlay | DevicePlay
+    play: Play
     learner: TrainingModel
     network: keras.Model
     grade: Callable[[], dict[str, float]]
     now: Callable[[], float]
-    finished: list[Metrics] = field(default_factory=list)
+    finished: list[Metrics]
 
     @property
     def number(self) -> int:
@@ -106,7 +121,7 @@ def run(
     if config.machine.device_lanes:
         from distill.alphazero.on_device import DevicePlay
 
-        play: WorkerPlay | DevicePlay = DevicePlay(learner, config, now)
+        play: Play = DevicePlay(learner, config, now)
     else:
         play = WorkerPlay(out=out, config=config, pool=pool, learner=learner)
     play.warm_up()
@@ -173,19 +188,16 @@ def iterate(loop: Loop, began: float) -> Metrics:
     elif config.is_timed:
         end = iterations.by_clock(config, number, loop.count, earlier, began, loop.now)
     share = iterations.share_gone(config, number, loop.count)
-    with loop.play.begin_games(number, end, share) as finish:
-        if not config.is_timed:
-            finish()
-        learned = loop.play.learn(number, end, share, loop.finished)
-        if learned["steps"]:
-            save_candidate(loop)
-        played = finish()
+    learned = loop.play.iterate(number, end, share, loop.finished)
+    if learned["steps"]:
+        save_candidate(loop)
     accepted, score = arena(loop, learned["steps"])
     # No two parts have a name in common; their order is that of the columns of the history.
-    metrics = {"iteration": number, **played, **learned, "score": score, "accepted": accepted, **loop.grade()}
-    seconds = loop.now() - began
-    metrics |= {"seconds": round(seconds, 1), "minutes": round(earlier.get("minutes", 0.0) + seconds / 60, 3)}
-    metrics["saving_seconds"] = 0.0 if end.at is None else round(loop.now() - end.at, 1)
+    metrics = {"iteration": number, **learned, "score": score, "accepted": accepted, **loop.grade()}
+    ended = loop.now()
+    minutes = earlier.get("minutes", 0.0) + (ended - began) / 60
+    metrics |= {"seconds": round(ended - began, 1), "minutes": round(minutes, 3)}
+    metrics["saving_seconds"] = 0.0 if end.at is None else round(ended - end.at, 1)
     checkpoint.save(loop.out, loop.learner, {"finished": [*loop.finished, metrics]})
     return metrics
 

@@ -12,7 +12,6 @@ PUCT here, and learns the improved policy of its visits and values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -61,7 +60,7 @@ def batch_of(columns: Mapping[str, Any], rows: Any, mirrored: Any) -> streams.Ba
 
 
 class DevicePlay:
-    """What a run has on the device: games, window and learner. `worker_play.WorkerPlay` has the same methods.
+    """The `loop.Play` on a device: games, window and learner.
 
     Args:
       learner: the network that learns; the average of its weights plays.
@@ -106,73 +105,58 @@ class DevicePlay:
         if self.config.arena.gate is not None:  # the arena is played on the CPU
             compiling.prepare("puct")
 
-    @contextmanager
-    def begin_games(self, _number: int, _end: End, share: float) -> Iterator[Callable[[], Metrics]]:
-        """Yield the function that returns what `learn` has played since: it plays and learns in turns."""
-        games, labels = int(self.lanes.games), int(self.window.written)
-        yield lambda: {
-            "games": int(self.lanes.games) - games,
-            "rows": int(self.window.written) - labels,
-            "games_hash": None,  # they stay on the device
-            "simulations": self.config.search_at(share).simulations,
-        }
-
-    def learn(self, number: int, end: End, share: float, _finished: Sequence[Metrics]) -> Metrics:
-        """Play and learn in turns until the end of an iteration; returns the metrics of the training."""
-        learning_rate = iterations.learning_rate(self.config, number, share)
-        return self.run(self.config.search_at(share), learning_rate, end.is_over) | {"learning_rate": learning_rate}
-
-    def play(self, search: PuctSettings, weights: Any) -> int:
-        """Search and play a move in each game; returns the number of new labels."""
-        before = int(self.window.written)
-        with jax.enable_x64(True):
-            key = jax.random.fold_in(jax.random.key(self.config.seed + 1), self.searches)
-            chosen = np.int32(search.simulations), np.float32(search.noise_fraction)
-            improved = np.float32(search.root == "gumbel")
-            self.window, self.lanes = self.compiled(
-                self.window, self.lanes, weights, self.excluded, key, *chosen, improved
-            )
-        self.searches += 1
-        self.stream.columns = {name: getattr(self.window, name) for name in ("current", "mask", "policy", "value")}
-        return int(self.window.written) - before
-
-    def run(self, search: PuctSettings, learning_rate: float, is_over: Callable[[], bool]) -> Metrics:
-        """Play and learn in turns until it is over; returns the metrics of the training, and the speeds.
-
-        Raises UserError if the loss becomes NaN or infinite.
-        """
-        recipe = self.learner.recipe
-        labels = evaluations = steps = 0
-        total = playing = learning = 0.0
-        while True:
-            # Play.
-            began = self.now()
-            seconds = min(LONGEST, max(ROUND, LONGER * (began - self.began)))
-            new, weights = 0, step.learned_weights(self.learner)
-            while True:
-                new += self.play(search, weights)
-                evaluations += search.simulations * len(self.lanes.current)
-                if is_over() or self.now() - began >= PLAY_SHARE * seconds:
-                    break
-            learned_from, labels, playing = self.now(), labels + new, playing + self.now() - began
-            # Learn.
-            done = int(self.learner.optimizer.iterations)
-            until = learned_from + (1 - PLAY_SHARE) / PLAY_SHARE * (learned_from - began)
-            taken, means = step.fit(
-                self.learner,
-                self.stream,
-                range(max(1, REUSE * new // recipe.batch_size)),
-                lambda number, done=done: learning_rate * min(1, (done + number + 1) / WARM_UP_STEPS),  # type: ignore[misc]
-                is_over=lambda until=until: is_over() or self.now() >= until,  # type: ignore[misc]
-            )
-            steps, total, learning = steps + taken, total + taken * means["loss"], learning + self.now() - learned_from
-            if is_over():
-                break
+    def iterate(self, number: int, end: End, share: float, _finished: Sequence[Metrics]) -> Metrics:
+        """Play and learn in turns until the end of an iteration (`loop.Play`); the metrics also have the speeds."""
+        search, learning_rate = self.config.search_at(share), iterations.learning_rate(self.config, number, share)
+        games, written, searches = int(self.lanes.games), int(self.window.written), self.searches
+        turns = [self.turn(search, learning_rate, end.is_over)]
+        while not end.is_over():
+            turns.append(self.turn(search, learning_rate, end.is_over))
+        playing, learning, steps, loss = map(sum, zip(*turns, strict=True))
+        labels = int(self.window.written) - written
+        evaluations = (self.searches - searches) * search.simulations * len(self.lanes.current)
         return {
-            "training_loss": total / steps,
+            "games": int(self.lanes.games) - games,
+            "rows": labels,
+            "games_hash": None,  # they stay on the device
+            "simulations": search.simulations,
+            "training_loss": loss / steps,
             "steps": steps,
             "step_seconds": round(learning, 2),
             "replay_boards": min(int(self.window.written), len(self.window.value)),
             "labels_per_second": round(labels / playing),
             "evaluations_per_second": round(evaluations / playing),
+            "learning_rate": learning_rate,
         }
+
+    def play(self, search: PuctSettings, weights: Any) -> int:
+        """Search and play a move in each game; returns the number of labels so far, which waits for the device."""
+        with jax.enable_x64(True):
+            key = jax.random.fold_in(jax.random.key(self.config.seed + 1), self.searches)
+            improved = search.root == "gumbel"
+            how = np.int32(search.simulations), np.float32(search.noise_fraction), np.float32(improved)
+            self.window, self.lanes = self.compiled(self.window, self.lanes, weights, self.excluded, key, *how)
+        self.searches += 1
+        self.stream.columns = {name: getattr(self.window, name) for name in ("current", "mask", "policy", "value")}
+        return int(self.window.written)
+
+    def turn(self, search: PuctSettings, learning_rate: float, is_over: Callable[[], bool]) -> tuple[float, ...]:
+        """Play for some seconds, then learn for the time that belongs to it; both end when it is over.
+
+        Returns the seconds of playing and of learning, the number of steps, and the sum of their losses.
+        """
+        began, before, weights = self.now(), int(self.window.written), step.learned_weights(self.learner)
+        seconds = PLAY_SHARE * min(LONGEST, max(ROUND, LONGER * (began - self.began)))
+        written = self.play(search, weights)
+        while not is_over() and self.now() - began < seconds:
+            written = self.play(search, weights)
+        played, done = self.now(), int(self.learner.optimizer.iterations)
+        until = played + (1 - PLAY_SHARE) / PLAY_SHARE * (played - began)
+        steps, means = step.fit(
+            self.learner,
+            self.stream,
+            range(max(1, REUSE * (written - before) // self.learner.recipe.batch_size)),
+            lambda number: learning_rate * min(1, (done + number + 1) / WARM_UP_STEPS),
+            is_over=lambda: is_over() or self.now() >= until,
+        )
+        return played - began, self.now() - played, steps, steps * means["loss"]

@@ -1,10 +1,5 @@
 """Play on workers: the teacher or a network plays shard after shard, and this process learns from the games.
 
-    play.warm_up()
-    with play.begin_games(number, end, share) as finish:     # shards appear in a folder while the block runs
-        learned = play.learn(number, end, share, finished)   # {"training_loss": ..., "steps": ..., ...}
-        played = finish()                                    # {"games": ..., "rows": ..., ...}
-
 A task is one shard or a few. Networks travel to the workers of a cluster by the hash of their file. A worker that dies
 costs the shards of its task. Games that are in flight when a clock ends the iteration are given up.
 """
@@ -16,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -109,9 +104,7 @@ def guided(
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPlay:
-    """Workers play into folders of the run, and this process learns from those games.
-
-    `on_device.DevicePlay` has the same methods.
+    """The `loop.Play` whose workers play into folders of the run, while this process learns from those games.
 
     Attributes:
       out: the folder of the run, with the champion, which plays.
@@ -130,26 +123,22 @@ class WorkerPlay:
         if self.config.is_timed:
             workers.warm_up(self.pool, self.config, self.out / run_files.BEST)
 
-    @contextmanager
-    def begin_games(self, number: int, end: End, share: float) -> Iterator[Callable[[], Metrics]]:
-        """Play an iteration until its end, while the block runs; `share` of the time is gone.
-
-        Yields the function that waits for the games and returns the numbers of `games` and `rows`, `games_hash`, and
-        the `simulations` of a search. It raises DataError where workers died at every try.
-        """
+    def iterate(self, number: int, end: End, share: float, finished: Sequence[Metrics]) -> Metrics:
+        """Play an iteration and learn from the latest games (`loop.Play`)."""
         if not end.plays:
-            yield lambda: {"games": 0, "rows": 0, "games_hash": None, "simulations": 0}
-            return
+            nobody = {"games": 0, "rows": 0, "games_hash": None, "simulations": 0}
+            return nobody | self._learn(number, end, share, finished)
         player = player_of(self.config, number, share, self.out / run_files.BEST)
         out = run_files.games_folder(self.out, number)
         with shards.opened(out, player.settings, end.games, player.identity) as folder:
-            yield partial(finish, self.pool.begin(play, self.pool, player, end, folder))
+            games = self.pool.begin(play, self.pool, player, end, folder)
+            if not self.config.is_timed:  # the network learns from these games, too
+                finish(games)
+            learned = self._learn(number, end, share, finished)
+            return finish(games) | learned
 
-    def learn(self, number: int, end: End, share: float, finished: Sequence[Metrics]) -> Metrics:
-        """Learn from the latest games until the end of an iteration; returns the metrics of the training.
-
-        `finished` are the metrics of the finished iterations.
-        """
+    def _learn(self, number: int, end: End, share: float, finished: Sequence[Metrics]) -> Metrics:
+        """Learn from the latest games until the end of an iteration; returns the metrics of the training."""
         from distill.training import continual
 
         if self.config.is_timed and number == 1:  # there are no games to learn from
@@ -198,7 +187,7 @@ def finish(games: Future[Metrics]) -> Metrics:
 
 
 def play(pool: Workers, player: ShardPlayer, end: End, folder: run_folder.Run) -> Metrics:
-    """Let the workers play what the folder lacks, until the end; returns what `WorkerPlay.begin_games` says."""
+    """Let the workers play what the folder lacks, until the end; returns the metrics of the games."""
     known, work = shards.plan(folder, end.games), partial(workers.alone, player.play)
     files = [pool.file(path) for path in player.files]
     calls = ((*call, *files) for call in _tasks(player, end, known, pool.number))

@@ -135,29 +135,31 @@ import numpy as np
 from distill import networks
 networks.start_backend()
 from distill.alphazero import on_device
+from distill.alphazero.iterations import End
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common.settings import build
 from distill.training import continual, step
 on_device.WINDOW = {ROWS}
 keras.utils.set_random_seed(1)
 core = networks.build("pillar", True, features=4, blocks=1, hidden=8)
-learning = dict(batch_size=32, optimizer="muon", ema=0.5, value_target="value")
-games = dict(opening_moves=(0, 8), minutes=1, device_lanes=16)
+learning = dict(batch_size=32, optimizer="muon", ema=0.5, value_target="value", lr=0.02)
+search = dict(simulations=8, noise_fraction=0.25)
+stages = [dict(search, start=0, root="gumbel"), dict(search, start=0.4, root="puct")]
+games = dict(opening_moves=(0, 8), minutes=1, device_lanes=16, stages=stages)
 replay = {{"replay.rows": 512, "replay.share": 0.4, "arena.gate": None}}
 search = dict(simulations=8, root="puct", exploration=1, discount=0.98)
 config = build(SelfPlayConfig, learning | games | replay | search)
-learner, clock, search = continual.begin(core, config.recipe()), itertools.count(0, 0.2), config.search
+learner, clock = continual.begin(core, config.recipe()), itertools.count(0, 0.2)
 games = on_device.DevicePlay(learner, config, lambda: next(clock))
 games.warm_up()
 first = [np.asarray(weight) for weight in step.learned_weights(learner)[0]]
 for weight, variable in zip(first, core.trainable_variables, strict=True):
     np.testing.assert_array_equal(weight, np.asarray(variable))
 
-for root in ("gumbel", "puct"):
+for share in (0.2, 0.4):
     looks = itertools.count()
-    with games.begin_games(1, None, 0.0) as finish:
-        learned = games.run(search.replace(root=root), 0.01, lambda: next(looks) > 40)
-    assert finish()["rows"] >= 32 and learned["steps"] > 10, (finish(), learned)
+    metrics = games.iterate(1, End(games=0, at=40, now=lambda: next(looks)), share, [])
+    assert metrics["rows"] >= 32 and metrics["steps"] > 10, metrics
 losses = [step.fit(learner, games.stream, range(50), lambda _: 0.02)[1]["loss"] for _ in range(4)]
 assert losses[-1] < losses[0] - 0.1, losses
 averages, values = step.learned_weights(learner)[0], learner.trainable_variables
@@ -166,12 +168,11 @@ print("fine")
 """
 
 
-def environment(**changes):
-    return os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)} | changes
+ENVIRONMENT = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
 
 
 def test_the_loss_falls_and_the_average_plays():
-    run = subprocess.run([sys.executable, "-c", LEARNS], env=environment(), capture_output=True, text=True, check=False)
+    run = subprocess.run([sys.executable, "-c", LEARNS], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert run.stdout.endswith("fine\n"), run.stderr
 
 
@@ -182,10 +183,8 @@ def selfplay(out):
     values = "features=4 arch.blocks=1 arch.hidden=8 device_lanes=16 precision=float32 batch_size=32 replay.rows=256"
     values = [f"--set={value}" for value in f"arch.{values} eval_boards=20 ema=0.9".split()]
     words = ["--preset", "minutes", "--minutes", "0.2", *values, "--out", str(out)]
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *words], env=environment(), stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    command, pipe = [sys.executable, "-c", program, *words], subprocess.PIPE
+    return subprocess.Popen(command, env=ENVIRONMENT, stdout=pipe, stderr=pipe, text=True)
 
 
 def test_selfplay_resumes_after_a_kill_and_leaves_a_curve_and_a_network(tmp_path):

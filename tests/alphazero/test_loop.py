@@ -140,7 +140,7 @@ def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, mon
 
 def test_an_interrupted_run_has_the_minutes_that_are_left(tmp_path, clock):
     # After the shards of iteration 2 are played, after it has learned, and between two iterations.
-    for place, name, call in ((WorkerPlay, "learn", 2), (loop, "arena", 1), (run_files, "publish", 2)):
+    for place, name, call in ((WorkerPlay, "_learn", 2), (loop, "arena", 1), (run_files, "publish", 2)):
         with killed_at(place, name, call):
             main(tmp_path, *MINUTE)
         clock.time += 1e6  # while no process runs
@@ -156,7 +156,7 @@ def test_a_replay_gives_the_same_weights_however_it_is_run(tmp_path, complaint):
     assert main(whole, *words) == 0
     assert [{name: row[name] for name in ("games", "steps")} for row in metrics_of(whole)] == COUNTS
     # In iteration 2 before it learns, in iteration 2 after its games were played, and between iterations.
-    for place, name, call in ((WorkerPlay, "learn", 2), (worker_play, "finish", 1), (loop, "iterate", 2)):
+    for place, name, call in ((WorkerPlay, "_learn", 2), (worker_play, "finish", 1), (loop, "iterate", 2)):
         with killed_at(place, name, call):
             main(stopped, *words, "--workers", "3")
     assert main(stopped, *words, "--workers", "3") == 0
