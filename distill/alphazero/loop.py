@@ -189,6 +189,8 @@ def iterate(loop: Loop, began: float) -> Metrics:
         end = iterations.by_clock(config, number, loop.count, earlier, began, loop.now)
     share = iterations.share_gone(config, number, loop.count)
     learned = loop.play.iterate(number, end, share, loop.finished)
+    # From here on, because the time by which games or a step overran the end is gone already.
+    over = loop.now()
     if learned["steps"]:
         save_candidate(loop)
     accepted, score = arena(loop, learned["steps"])
@@ -197,7 +199,7 @@ def iterate(loop: Loop, began: float) -> Metrics:
     ended = loop.now()
     minutes = earlier.get("minutes", 0.0) + (ended - began) / 60
     metrics |= {"seconds": round(ended - began, 1), "minutes": round(minutes, 3)}
-    metrics["saving_seconds"] = 0.0 if end.at is None else round(ended - end.at, 1)
+    metrics["saving_seconds"] = round(ended - over, 1)
     checkpoint.save(loop.out, loop.learner, {"finished": [*loop.finished, metrics]})
     return metrics
 

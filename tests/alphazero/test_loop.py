@@ -1,7 +1,7 @@
 """A run that ends by the clock (`selfplay --minutes`), and one that repeats it (`--replay`). Properties:
 
 - it leaves what it promises when its minutes are over, and gives up the games in flight;
-- its clock counts finished iterations;
+- its clock counts finished iterations, and games that end late once;
 - a replay gives the same games and weights, whether one worker plays or three, and where it was interrupted.
 """
 
@@ -24,7 +24,7 @@ from distill.common.executors import Workers
 from distill.games import reader
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
-from distill.training import history, step
+from distill.training import checkpoint, history, step
 
 SEARCHES = [
     {"start": 0, "root": "gumbel", "simulations": 4, "noise_fraction": 0.25},
@@ -81,14 +81,23 @@ def minutes_of(out: Path) -> float:
     return float(run_folder.result_of(out)["minutes"])
 
 
-def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, clock, capsys, complaint):
+def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, clock, capsys, complaint, monkeypatch):
     out, again = tmp_path / "run", tmp_path / "again"
+    finish, seconds_late = worker_play.finish, iter([20])
+
+    def finish_late(games: Any) -> Any:
+        clock.time += next(seconds_late, 0)
+        return finish(games)
+
+    monkeypatch.setattr(worker_play, "finish", finish_late)  # in the first iteration
     assert main(out, *MINUTE) == 0
     metrics = metrics_of(out)
     assert [row["iteration"] for row in metrics] == [1, 2, 3, 4]
     assert [row["games"] > 0 for row in metrics] == [True, True, True, False]
     assert [row["steps"] > 0 for row in metrics] == [False, True, True, True]
     assert minutes_of(out) == pytest.approx(1, abs=0.15)
+    first = checkpoint.load(out)[1]["finished"][0]
+    assert first["seconds"] > 20 > 10 > first["saving_seconds"]
     assert all({"optimal", "outcome", "heldout_optimal", "heldout_outcome", "blocked"} <= {*row} for row in metrics)
     runs = [reader.open_run(folder).identity for folder in sorted(out.glob("iterations/*/games"))]
     assert ["network" in run for run in runs] == [False, False, True]
