@@ -26,12 +26,11 @@ def boards(number: int) -> benchmark.GradedBoards:
 def grade(player: Player, graded: benchmark.GradedBoards) -> dict[str, float]:
     """A player's mean metrics on each of SETS, and `blocked`, the share of forced blocks that it plays."""
     by_set = grading.by_set(graded, grading.grade(player, graded, 0))
-    metrics: dict[str, float] = {}
-    for name, prefix in SETS.items():
-        metrics |= {prefix + metric: interval.mean for metric, interval in by_set.get(name, {}).items()}
+    metrics = {
+        prefix + metric: interval.mean for name, prefix in SETS.items() for metric, interval in by_set[name].items()
+    }
     # One figure for the four directions of a threat.
-    blocked = [by_set[name]["outcome"].mean for name in BLOCKED_SETS if name in by_set]
-    return metrics | ({"blocked": float(np.mean(blocked))} if blocked else {})
+    return metrics | {"blocked": float(np.mean([by_set[name]["outcome"].mean for name in BLOCKED_SETS]))}
 
 
 def line(metrics: Mapping[str, Any]) -> str:

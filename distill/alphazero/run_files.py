@@ -8,7 +8,7 @@ The checkpoint holds the learner and the metrics of the finished iterations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -67,19 +67,14 @@ def games_folder(out: Path, number: int) -> Path:
 
 
 def verify_games(out: Path, number: int, expected: str) -> None:
-    """Raise UserError where the games of an iteration are missing, changed, or have another `games_hash`."""
+    """Raise UserError where the games of an iteration are missing or changed; the hash of their result is expected."""
     folder = games_folder(out, number)
     record = run_folder.read(folder)
     if record is None or record.result is None:
         raise UserError(f"{folder}: the games of this iteration are missing; {LOST}")
-    if expected != games_hash(record.result):
+    if expected != json_hash(record.result):
         raise UserError(f"{folder}: not the games that this iteration played; {LOST}")
     reader.verify([reader.open_run(folder)], LOST)
-
-
-def games_hash(result: Mapping[str, Any]) -> str:
-    """One hash of the shards of finished games, from the result in their record."""
-    return json_hash(result)
 
 
 def publish(folder: run_folder.Run, config: SelfPlayConfig, finished: Sequence[Metrics], count: int) -> None:

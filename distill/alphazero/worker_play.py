@@ -22,7 +22,7 @@ from distill.alphazero import iterations, run_files, workers
 from distill.alphazero.iterations import End
 from distill.alphazero.run_files import Metrics
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import Progress, run_folder, say
+from distill.common import Progress, json_hash, run_folder, say
 from distill.common.executors import Workers
 from distill.common.progress import silent
 from distill.datasets import canonical, replay
@@ -60,12 +60,6 @@ class ShardPlayer:
     play: Callable[..., list[shards.Encoded]]
     files: Sequence[Path] = ()
     at_once: int = 1
-
-
-def teacher(settings: RunSettings) -> ShardPlayer:
-    """The player whose search needs no network. Its shards take a second, so it finishes them."""
-    identity = settings.games_identity()
-    return ShardPlayer(settings=settings, identity=identity, play=partial(shards.play_shards, settings, identity))
 
 
 def network_player(config: SelfPlayConfig, network: Path) -> ShardPlayer:
@@ -172,7 +166,10 @@ def player_of(config: SelfPlayConfig, number: int, share: float, champion: Path)
     if iterations.teacher_plays(config, number):
         search = UctSettings(simulations=config.schedule.teacher_simulations, votes=1)
         shared = {"opening_moves": config.opening_moves, "shard_games": config.shard_games}
-        return teacher(RunSettings(search=search, seed=seed, **shared))
+        teacher = RunSettings(search=search, seed=seed, **shared)
+        identity = teacher.games_identity()
+        # It needs no network. Its shards take a second, so it finishes them.
+        return ShardPlayer(settings=teacher, identity=identity, play=partial(shards.play_shards, teacher, identity))
     search_settings = config.search_at(share)
     if number <= config.schedule.double_noise_iterations:  # as Connect 4 AI has it
         search_settings = search_settings.replace(noise_fraction=min(1.0, 2 * search_settings.noise_fraction))
@@ -196,7 +193,7 @@ def play(pool: Workers, player: ShardPlayer, end: End, folder: run_folder.Run) -
     bar = Progress(known.games, "games", done) if end.steps is None and pool.number > 1 else None
     with bar or nullcontext():
         result = shards.complete(folder, known, pool, work, calls, bar.advance if bar else silent)
-    counts = {"games": result["games"], "rows": result["rows"], "games_hash": run_files.games_hash(result)}
+    counts = {"games": result["games"], "rows": result["rows"], "games_hash": json_hash(result)}
     return counts | {"simulations": player.settings.search.simulations}
 
 
