@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from distill.common import listed, provenance
-from distill.datasets.batching import Examples
-from distill.datasets.canonical import board_keys
 from distill.games import schema
 from distill.games.reader import GamesRun, RawRows, open_run, raw_rows
 
@@ -39,8 +34,3 @@ def validation_rows(folders: Sequence[Path], fraction: float) -> tuple[str, RawR
 def _teacher(run: GamesRun) -> dict[str, Any]:
     """The entries of a run's identity that decide its labels."""
     return {name: value for name, value in run.identity.items() if name not in NOT_THE_TEACHER}
-
-
-def seen(training: Examples, current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """bool (B,): whether each board, in either orientation, is in the training table."""
-    return np.isin(board_keys(current, mask), board_keys(training.current, training.mask))

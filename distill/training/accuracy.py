@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.datasets import batching, validation
+from distill.datasets import batching
+from distill.datasets.canonical import board_keys
 from distill.game import encoding, rules
 from distill.games import reader
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 FIRST_ROWS = 19
 """Rows of a game that are also counted separately: about the length of the published system's games."""
-
-AT_ONCE = 1 << 16
-"""Boards evaluated per call: their arrays take 50 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,15 +49,11 @@ class Answers:
 
 def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples) -> dict[str, Any]:
     """The three shares, the rows behind each, and `compare`; a share over no rows is None."""
-    from sklearn.metrics import accuracy_score  # not at the top, because it takes a second
-
     answer = answers(predict, rows)
-    unseen = ~validation.seen(training, rows.current, rows.mask)
+    same = answer.label == answer.move
+    unseen = ~np.isin(board_keys(rows.current, rows.mask), board_keys(training.current, training.mask))
     chosen = {"all": np.ones(len(rows), np.bool_), "unseen": unseen, f"first_{FIRST_ROWS}": is_early(rows)}
-    shares = {
-        f"top1_{name}": float(accuracy_score(answer.label[where], answer.move[where])) if where.any() else None
-        for name, where in chosen.items()
-    }
+    shares = {f"top1_{name}": float(same[where].mean()) if where.any() else None for name, where in chosen.items()}
     counts = {f"rows_{name}": int(where.sum()) for name, where in chosen.items()}
     return {**shares, **counts, "teacher": compare(answer, rows)}
 
@@ -67,15 +61,13 @@ def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples)
 def answers(predict: Predict, rows: reader.RawRows) -> Answers:
     """The network's answers; equal boards are evaluated once."""
     boards, inverse = np.unique(np.stack([rows.current, rows.mask], axis=1), axis=0, return_inverse=True)
-    parts = [boards[first : first + AT_ONCE] for first in range(0, len(boards), AT_ONCE)]
-    outputs = [predict(encoding.boards(part[:, 0], part[:, 1])) for part in parts]
-    joined = {name: np.concatenate([output[name] for output in outputs])[inverse.reshape(-1)] for name in outputs[0]}
+    outputs = predict(encoding.boards(boards[:, 0], boards[:, 1]))
+    answered = {name: array[inverse.reshape(-1)] for name, array in outputs.items()}
     label = rows.label.astype(np.int64)
     mirrored = rules.COLUMNS - 1 - label
-    folded = rules.is_own_mirror(rows.current, rows.mask) & (joined["move"] == mirrored)
-    return Answers(
-        move=joined["move"], policy=joined["policy"], value=joined.get("value"), label=np.where(folded, mirrored, label)
-    )
+    folded = rules.is_own_mirror(rows.current, rows.mask) & (answered["move"] == mirrored)
+    label = np.where(folded, mirrored, label)
+    return Answers(move=answered["move"], policy=answered["policy"], value=answered.get("value"), label=label)
 
 
 def compare(answer: Answers, rows: reader.RawRows) -> dict[str, Any]:
@@ -87,7 +79,7 @@ def compare(answer: Answers, rows: reader.RawRows) -> dict[str, Any]:
     policy predicts with the probability of its likeliest column that the teacher chose it; the value v predicts with
     (v + 1) / 2 the mean score, a draw being half a win.
     """
-    from sklearn.calibration import calibration_curve
+    from sklearn.calibration import calibration_curve  # not at the top, because it takes a second
     from sklearn.metrics import cohen_kappa_score, confusion_matrix, log_loss, top_k_accuracy_score
 
     columns = np.arange(rules.COLUMNS)

@@ -17,7 +17,6 @@ from distill.common import DataError
 from distill.common.settings import build
 from distill.datasets import batching, canonical, preparation
 from distill.datasets.batching import Examples
-from distill.datasets.validation import seen
 from distill.game import encoding, rules
 from distill.games import schema
 from distill.games.schema import TRAINING, VALIDATION
@@ -107,10 +106,3 @@ def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples):
     )
     # Five standard deviations of a fair coin.
     assert abs(flipped[~own_mirror].mean() - 0.5) < 2.5 / np.sqrt((~own_mirror).sum())
-
-
-def test_seen_knows_training_boards_in_both_orientations_and_no_other(prepared, examples):
-    validation = preparation.load(prepared, VALIDATION)
-    for turn in (lambda bits: bits, rules.mirror_bits):
-        assert seen(examples, turn(examples.current), turn(examples.mask)).all()
-        assert not seen(examples, turn(validation.current), turn(validation.mask)).any()
