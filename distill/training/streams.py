@@ -23,7 +23,6 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import DataError
 from distill.datasets import batching
 from distill.game import encoding
 from distill.game.rules import COLUMNS
@@ -95,9 +94,7 @@ def table(
 
 
 def columns_of(examples: batching.Examples, recipe: Recipe) -> dict[str, NDArray[Any]]:
-    """The columns of a table; their weights have the mean 1. Raises DataError for an empty table."""
-    if not len(examples):
-        raise DataError("no rows to train on: the table is empty; generate more games")
+    """The columns of a table; their weights have the mean 1."""
     power = {"equal": 0.0, "root": 0.5, "count": 1.0}[recipe.targets.count_weights]
     weight = np.power(examples.count, power, dtype=np.float32)
     return {
@@ -112,12 +109,12 @@ def columns_of(examples: batching.Examples, recipe: Recipe) -> dict[str, NDArray
 
 
 def _for_device(column: NDArray[Any]) -> NDArray[Any]:
-    """The column as it is sent: visits in a byte each if they fit, and rows of zeros up to a power of two.
+    """The column as it is sent: visits as float32, and rows of zeros up to a power of two.
 
     Tables of like sizes share compiled steps so.
     """
     if column.dtype == np.int64:
-        column = column.astype(np.uint8 if column.max() <= 255 else np.float32)
+        column = column.astype(np.float32)
     padding = (1 << max(12, (len(column) - 1).bit_length())) - len(column)
     return np.concatenate([column, np.zeros((padding, *column.shape[1:]), column.dtype)])
 

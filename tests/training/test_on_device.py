@@ -36,10 +36,8 @@ def examples() -> batching.Examples:
 
 
 @pytest.mark.parametrize("target", ["visits", "vote", "blend"])
-@pytest.mark.parametrize("most", [100, 1000])
-def test_the_device_makes_the_batch_of_the_host(target, most):
+def test_the_device_makes_the_batch_of_the_host(target):
     table = examples()
-    table = batching.Examples(**vars(table) | {"visits": table.visits * most // 100})
     recipe = build(Recipe, {"target": target, "value_target": "blend", "count_weights": "root"})
     model: Any = SimpleNamespace(recipe=recipe, output={"value": None})
     pick = next(batching.picks(50, 40, seed=1))
