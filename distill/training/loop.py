@@ -128,16 +128,9 @@ def train(
     told = keras.callbacks.CallbackList(callbacks, model=core)
     told.on_train_begin()
     picks = batching.picks(len(training), recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
-    run(
-        model,
-        streams.table(model, training, picks),
-        state,
-        folder,
-        every=recipe.length.eval_every or an_epoch,
-        rate=rate,
-        evaluate=evaluate,
-        amount=(min(recipe.batch_size, len(training)), "boards"),
-    )
+    stream, amount = streams.table(model, training, picks), (min(recipe.batch_size, len(training)), "boards")
+    every = recipe.length.eval_every or an_epoch
+    run(model, stream, state, folder, every=every, rate=rate, evaluate=evaluate, amount=amount)
     told.on_train_end()
     if state.stopped_early:
         say(f"stopped early: {schedule.STOP} evaluations without a better validation loss")

@@ -7,7 +7,7 @@ A table takes 60 bytes a board on the device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +21,23 @@ STEPS = 64
 """Largest number of steps in one call."""
 
 
-def start(model: TrainingModel, table: Table, rates: Sequence[float]) -> Any:
-    """Start a step for each of these learning rates, at most STEPS; returns the sum of their losses.
+def calls(
+    model: TrainingModel, table: Table, steps: range, rate: Callable[[int], float], is_over: Callable[[], bool]
+) -> Iterator[tuple[int, Any]]:
+    """Start the steps, at most STEPS a call, as `step.fit` takes them.
 
-    The sum is on the device: `float` of it waits for the steps.
+    Yields for each call the number of its last step, and the sum of the losses. The sum is on the device: `float` of it
+    waits for the steps.
     """
+    for first in range(steps.start, steps.stop, STEPS):
+        numbers = range(first, min(first + STEPS, steps.stop))
+        yield numbers[-1], _start(model, table, [rate(number) for number in numbers])
+        if is_over():
+            return
+
+
+def _start(model: TrainingModel, table: Table, rates: Sequence[float]) -> Any:
+    """Start a step for each of these learning rates; returns the sum of their losses."""
     model.device_steps = model.device_steps or _compiled(model, table.batch)
     picks = [next(table.picks) for _ in rates]
     # Always STEPS entries, of which the first are used, so that one compiled function serves all calls.

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
@@ -21,6 +22,9 @@ from distill.networks import backend, finding, heads, saved
 from distill.networks.copies import copy_weights
 from distill.training import losses, on_device, streams
 from distill.training.recipe import Recipe
+
+Rate: TypeAlias = Callable[[int], float]
+"""The number of a step → its learning rate."""
 
 OUTPUT_LAYERS = ["logits", "read_out", "value_unit"]
 """Layers that give logits or the value. Muon, which equalizes all directions of a matrix, does not suit them."""
@@ -111,7 +115,7 @@ def fit(
     model: TrainingModel,
     stream: streams.Stream,
     steps: range,
-    rate: Callable[[int], float],
+    rate: Rate,
     report: Callable[[int, float], None] = lambda _number, _mean: None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> tuple[int, dict[str, float]]:
@@ -119,7 +123,6 @@ def fit(
 
     Args:
       steps: the numbers of the steps, from 0.
-      rate: the learning rate by the number of the step.
       report: called after each step, or after many of them, with the number of the last one and the mean loss so far.
       is_over: ends the training early, between two steps, or on an accelerator between two calls.
 
@@ -138,33 +141,21 @@ def fit(
 
 
 def _logs(
-    model: TrainingModel,
-    stream: streams.Stream,
-    steps: range,
-    rate: Callable[[int], float],
-    is_over: Callable[[], bool],
+    model: TrainingModel, stream: streams.Stream, steps: range, rate: Rate, is_over: Callable[[], bool]
 ) -> Iterator[tuple[int, dict[str, float]]]:
     """Take the steps; for each call, of one step or many, the number of its last step and the sums of its logs."""
-    if not (isinstance(stream, streams.Table) and stream.on_device):
-        for number in steps:
-            batch = next(stream)
-            model.optimizer.learning_rate = rate(number)
-            yield number, train_step(model, batch)
-            if is_over():
-                return
-        return
-    running: tuple[int, Any] | None = None
-    for first in range(steps.start, steps.stop, on_device.STEPS):
-        numbers = range(first, min(first + on_device.STEPS, steps.stop))
-        total = on_device.start(model, stream, [rate(number) for number in numbers])
+    if isinstance(stream, streams.Table) and stream.on_device:
+        calls = itertools.chain(on_device.calls(model, stream, steps, rate, is_over), [(steps.stop, None)])
         # `float` waits for a call. So it comes after the start of the next one, and the device is never idle.
-        if running:
-            yield running[0], {"loss": float(running[1])}
-        running = numbers[-1], total
+        for (number, total), _ in itertools.pairwise(calls):
+            yield number, {"loss": float(total)}
+        return
+    for number in steps:
+        batch = next(stream)
+        model.optimizer.learning_rate = rate(number)
+        yield number, train_step(model, batch)
         if is_over():
-            break
-    if running:
-        yield running[0], {"loss": float(running[1])}
+            return
 
 
 def train_step(model: TrainingModel, batch: streams.Batch) -> dict[str, float]:
