@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from helpers import same_record, shard_hashes, state
 from network_helpers import same
-from selfplay_helpers import games_of, metrics_of, replay_of, tiny
+from selfplay_helpers import games_of, metrics_of, tiny
 
 from distill import selfplay
 from distill.alphazero import workers
@@ -72,19 +72,9 @@ def test_a_killed_worker_costs_its_task(alone, flags, tmp_path, cluster, monkeyp
     assert shard_hashes(out) == shard_hashes(alone)
 
 
-COUNTS = [{"games": games, "steps": steps} for games, steps in ((4, 0), (4, 2), (4, 2), (0, 2))]
-VALUES = ("eval_boards=5", "shard_games=2", "batch_size=16", "precision=float32", "teacher_simulations=20")
-
-
-@pytest.mark.parametrize("kind", ["arena", pytest.param("replay", marks=pytest.mark.slow)])
-def test_a_whole_run_gives_the_weights_of_a_local_one(
-    kind, network, tmp_path, cluster, small_networks, eagerly, monkeypatch
-):
+def test_a_whole_run_gives_the_weights_of_a_local_one(network, tmp_path, cluster, small_networks, eagerly, monkeypatch):
     monkeypatch.setattr(history, "write", lambda *_: None)
     words = ["--preset", "smoke", "--set", "eval_boards=5", "--init", str(network)]
-    if kind == "replay":
-        words = ["--preset", "hour", "--init", str(network), *(f"--set={value}" for value in VALUES)]
-        words = replay_of(COUNTS, tmp_path / "record.json", *words)
     here, there = tmp_path / "here", tmp_path / "there"
     assert selfplay.main([*words, "--out", str(here), "--workers", "1"]) == 0
     assert selfplay.main([*words, "--out", str(there), "--cluster", cluster.scheduler_address]) == 0

@@ -45,32 +45,28 @@ def workplace(made, nothing_ships, tmp_path, monkeypatch):
 
 def test_they_are_the_prepared_boards_of_both_splits(workplace):
     (folder,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
-    learned, held_out = preparation.load(folder, TRAINING), preparation.load(folder, VALIDATION)
+    tables = reader.joined([vars(preparation.load(folder, split)) for split in (TRAINING, VALIDATION)])
+    keys = tables["current"] + tables["mask"]
+    boards = reader.chosen(tables, np.argsort(keys))
     (run,) = reader.open_runs([Path("boards")])
     reader.verify([run])
     (shard,) = run.shards
     rows = reader.read(shard, ("game_id", "ply", "current", "mask", "label", "visits", "value", "outcome"))
-    keys = rows["current"] + rows["mask"]
-    assert (np.diff(keys.astype(np.int64)) > 0).all()
-    assert np.array_equal(keys, board_keys(rows["current"], rows["mask"]))
-    assert len(keys) == run.rows == run.games == len(learned) + len(held_out)
+    for name in ("current", "mask"):
+        assert np.array_equal(rows[name], boards[name]), name
+    assert np.array_equal(np.unique(keys), board_keys(rows["current"], rows["mask"]))
+    assert len(keys) == run.rows == run.games
     assert rows["game_id"].tolist() == list(range(run.rows))
     assert np.array_equal(rows["ply"], np.bitwise_count(rows["mask"]))
-    for table in (learned, held_out):
-        places = np.searchsorted(keys, table.current + table.mask)
-        for name in ("current", "mask"):
-            assert np.array_equal(rows[name][places], getattr(table, name)), name
-        visits, small = rows["visits"][places], table.visits.max(1) <= 255
-        assert np.array_equal(visits[small], table.visits[small])
-        assert (visits.max(1) == np.minimum(table.visits.max(1), 255)).all()
-        scale = table.visits.max(1, keepdims=True)
-        assert np.abs(visits / visits.max(1, keepdims=True) - table.visits / scale).max() <= 0.5 / 255 + 1e-9
-        assert (visits[np.arange(len(visits)), rows["label"][places]] == visits.max(1)).all()
-        np.testing.assert_allclose(rows["value"][places], table.value, atol=0.5 / 127 + 1e-6)
-        np.testing.assert_allclose(rows["outcome"][places], table.outcome, atol=0.5)
-    everything = np.concatenate([learned.visits, held_out.visits]).max(1)
-    assert (everything <= 255).any()
-    assert (everything > 255).any()
+    visits, largest = rows["visits"], boards["visits"].max(1, keepdims=True)
+    small = largest[:, 0] <= 255
+    assert 0 < small.mean() < 1
+    assert np.array_equal(visits[small], boards["visits"][small])
+    assert np.array_equal(visits.max(1, keepdims=True), np.minimum(largest, 255))
+    assert np.abs(visits / visits.max(1, keepdims=True) - boards["visits"] / largest).max() <= 0.5 / 255 + 1e-9
+    assert (visits[np.arange(len(visits)), rows["label"]] == visits.max(1)).all()
+    np.testing.assert_allclose(rows["value"], boards["value"], atol=0.5 / 127 + 1e-6)
+    np.testing.assert_allclose(rows["outcome"], boards["outcome"], atol=0.5)
 
 
 def test_a_second_command_does_nothing_and_other_boards_stay(workplace, capsys):
@@ -112,9 +108,7 @@ def test_inspect_and_prepare_take_them_for_games(workplace, capsys):
     (run,) = reader.open_runs([Path("boards")])
     assert f"| {run.rows:,} |" in " ".join(capsys.readouterr().out.split()), "the number of distinct boards"
     again = preparation.prepare(preparation.TableSettings(data=["boards"], validation_fraction=0.2), Path("again"))
-    learned, held_out = preparation.load(again.folder, TRAINING), preparation.load(again.folder, VALIDATION)
-    assert len(learned) + len(held_out) == run.rows
-    assert 0.1 < len(held_out) / run.rows < 0.3
+    assert sum(len(preparation.load(again.folder, split)) for split in (TRAINING, VALIDATION)) == run.rows
 
 
 def test_every_key_gives_its_board_back():

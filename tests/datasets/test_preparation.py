@@ -240,14 +240,6 @@ def test_the_shipped_benchmark_is_excluded_by_default_and_named_if_it_is_missing
     assert prepared.result["counts"]["excluded"]["boards"] == 1
 
 
-def test_too_few_games_are_one_line(games, tmp_path):
-    file = write_boards(tmp_path / "all.parquet", zip_boards(make_games(50, seed=1)))
-    with pytest.raises(DataError, match=r"no training rows: 50 games fell to training, 0 to validation, .* excluded"):
-        prepare(games, tmp_path / "out", validation_fraction=1e-9, exclude=(str(file),))
-    with pytest.raises(DataError, match="no training rows: 0 games fell to training, 50 to validation"):
-        prepare(games, tmp_path / "out", validation_fraction=1 - 1e-9)
-
-
 def test_what_a_killed_run_left_is_written_again(games, tmp_path, monkeypatch):
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
