@@ -32,7 +32,7 @@ import os
 from pathlib import Path
 
 from distill import networks
-from distill.alphazero import iterations, loop, run_files, worker_play, workers
+from distill.alphazero import iterations, loop, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, cli, cores, executors, say
@@ -81,7 +81,7 @@ def _only_play(config: SelfPlayConfig) -> str:
     out, processes = config.out or Path("data/selfplay"), config.machine.workers or cores()
     assert config.init is not None  # by the config's own check
     settings, number = config.replace(restart=False), config.schedule.games
-    player = worker_play.network_player(settings, finding.network_file(config.init))
+    player = workers.network_player(settings, finding.network_file(config.init))
     with shards.opened(out, settings, number, player.identity, restart=config.restart) as folder:
         plan = shards.plan(folder, number)
         if folder.result and not plan.todo:
@@ -90,7 +90,7 @@ def _only_play(config: SelfPlayConfig) -> str:
         with workers.start(config, processes) as pool:  # before anything is deleted
             say("playing games; each worker loads Keras first")
             end = iterations.End(games=plan.games)
-            played = worker_play.play(pool, player, end, folder)
+            played = workers.play(pool, player, end, folder)
     return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
 
 

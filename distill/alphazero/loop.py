@@ -23,7 +23,6 @@ from distill.alphazero import grades, iterations, run_files, workers
 from distill.alphazero.iterations import End
 from distill.alphazero.run_files import Metrics
 from distill.alphazero.settings import SelfPlayConfig
-from distill.alphazero.worker_play import WorkerPlay
 from distill.common import UserError, run_folder, say
 from distill.common.executors import Workers
 from distill.players.network import NetworkPlayer
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Play(Protocol):
-    """Plays and learns: with workers (`worker_play.py`), or on an accelerator (`on_device.py`)."""
+    """Plays and learns: with workers (`workers.py`), or on an accelerator (`on_device.py`)."""
 
     def warm_up(self) -> None:
         """Compile what the iterations need, so that it takes none of their time."""
@@ -123,7 +122,7 @@ def run(
 
         play: Play = DevicePlay(learner, config, now)
     else:
-        play = WorkerPlay(out=out, config=config, pool=pool, learner=learner)
+        play = workers.WorkerPlay(out=out, config=config, pool=pool, learner=learner)
     play.warm_up()
     if config.is_timed:  # trace the graph now
         grades.grade(player, boards)

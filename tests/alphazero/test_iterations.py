@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from distill.alphazero import iterations, run_files, worker_play
+from distill.alphazero import iterations, run_files, workers
 from distill.alphazero.iterations import End
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
@@ -34,14 +34,14 @@ def hour(**changes: Any) -> SelfPlayConfig:
 @pytest.fixture(autouse=True)
 def network(monkeypatch):
     """A player whose network is no file, so that only its settings show."""
-    monkeypatch.setattr(worker_play, "network_player", lambda settings, _: SimpleNamespace(settings=settings))
+    monkeypatch.setattr(workers, "network_player", lambda settings, _: SimpleNamespace(settings=settings))
 
 
 def one_of(config: SelfPlayConfig, number: int, count: int, end: End) -> SimpleNamespace:
     """What an iteration is: who plays, its search, and how fast it learns."""
     share = iterations.share_gone(config, number, count)
     return SimpleNamespace(
-        player=worker_play.player_of(config, number, share, CHAMPION) if end.plays else None,
+        player=workers.player_of(config, number, share, CHAMPION) if end.plays else None,
         search=config.search_at(share),
         learning_rate=iterations.learning_rate(config, number, share),
     )
@@ -77,7 +77,7 @@ def test_searches_and_learning_rates_follow_the_share_of_the_time():
     config, of = hour(), 21
     run = iterations_of(config)
     assert len(run) == of
-    assert [isinstance(one.player, worker_play.ShardPlayer) for one in run] == [True] * 2 + [False] * 19
+    assert [isinstance(one.player, workers.ShardPlayer) for one in run] == [True] * 2 + [False] * 19
     assert run[-1].player is None
     searches = [(one.player.settings.search.root, one.player.settings.search.simulations) for one in run[2:-1]]
     assert searches == [("gumbel", 16)] * 5 + [("puct", 64)] * 13

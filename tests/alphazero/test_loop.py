@@ -17,8 +17,8 @@ from network_helpers import killed_at
 from selfplay_helpers import forget_last, games_of, metrics_of, read, replay_of
 
 from distill import selfplay
-from distill.alphazero import loop, run_files, worker_play, workers
-from distill.alphazero.worker_play import WorkerPlay
+from distill.alphazero import loop, run_files, workers
+from distill.alphazero.workers import WorkerPlay
 from distill.common import executors, run_folder
 from distill.common.executors import Workers
 from distill.games import reader
@@ -83,13 +83,13 @@ def minutes_of(out: Path) -> float:
 
 def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, clock, capsys, complaint, monkeypatch):
     out, again = tmp_path / "run", tmp_path / "again"
-    finish, seconds_late = worker_play.finish, iter([20])
+    finish, seconds_late = workers.finish, iter([20])
 
     def finish_late(games: Any) -> Any:
         clock.time += next(seconds_late, 0)
         return finish(games)
 
-    monkeypatch.setattr(worker_play, "finish", finish_late)  # in the first iteration
+    monkeypatch.setattr(workers, "finish", finish_late)  # in the first iteration
     assert main(out, *MINUTE) == 0
     metrics = metrics_of(out)
     assert [row["iteration"] for row in metrics] == [1, 2, 3, 4]
@@ -128,7 +128,7 @@ def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, cl
 
 def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, monkeypatch):
     """In iteration 3 the third shard is given up, and another worker finishes the fourth one."""
-    guided, given_up, out = worker_play.guided, [], tmp_path / "run"
+    guided, given_up, out = workers.guided, [], tmp_path / "run"
 
     def late(config: Any, run: Any, todo: Any, seconds: float, network: Path) -> Any:
         if todo[0].index == 2:
@@ -137,7 +137,7 @@ def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, mon
         return guided(config, run, todo, seconds, network)
 
     with monkeypatch.context() as patch:
-        patch.setattr(worker_play, "guided", late)
+        patch.setattr(workers, "guided", late)
         assert main(out, *MINUTE, "--set", "lanes=2") == 0
     assert given_up == [[]]
     assert metrics_of(out)[2]["games"] == 4
@@ -165,7 +165,7 @@ def test_a_replay_gives_the_same_weights_however_it_is_run(tmp_path, complaint):
     assert main(whole, *words) == 0
     assert [{name: row[name] for name in ("games", "steps")} for row in metrics_of(whole)] == COUNTS
     # In iteration 2 before it learns, in iteration 2 after its games were played, and between iterations.
-    for place, name, call in ((WorkerPlay, "_learn", 2), (worker_play, "finish", 1), (loop, "iterate", 2)):
+    for place, name, call in ((WorkerPlay, "_learn", 2), (workers, "finish", 1), (loop, "iterate", 2)):
         with killed_at(place, name, call):
             main(stopped, *words, "--workers", "3")
     assert main(stopped, *words, "--workers", "3") == 0
