@@ -22,8 +22,6 @@ from distill.mcts import uct
 from distill.mcts.labeller import Labels, check_labels
 from distill.mcts.results import GameRecord, generator
 
-Places = NDArray[np.intp]
-
 
 def random_opening(allowed: OpeningMoves, seed: int, game: int) -> list[int]:
     """The columns of a game's random opening; an opening that ends the game is redrawn."""
@@ -59,9 +57,9 @@ def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:
     labeller: Any = plugin.load() if plugin else None
     name = plugin.spec if plugin else ""
 
-    def label(game: Places, step: Places, current: rules.Bitboards, mask: rules.Bitboards) -> Labels:
-        seeds = np.stack([np.full(len(game), settings.seed, np.uint64), games[game].astype(np.uint64), step], axis=1)
-        labels = call(labeller, name, encoding.boards(current, mask), seeds.astype(np.uint64))
+    def label(places: NDArray[np.intp], step: int, current: rules.Bitboards, mask: rules.Bitboards) -> Labels:
+        seeds = np.array([(settings.seed, game, step) for game in games[places].tolist()], np.uint64)
+        labels = call(labeller, name, encoding.boards(current, mask), seeds)
         return check_labels(labels, rules.legal_mask(mask))
 
     with outputs.named(name):

@@ -16,7 +16,6 @@ the noise acts on the move played: it is drawn from (1 − f) · [the label] + f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,7 +25,7 @@ from distill.common import OutputError
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, Bitboards, after_moves
 from distill.mcts.engine import uct_simulation
 from distill.mcts.engine.noise import noisy_move
-from distill.mcts.engine.uct_simulation import UNVISITED, UctTrees
+from distill.mcts.engine.uct_simulation import UNVISITED
 from distill.mcts.labeller import Labels, majority
 from distill.mcts.results import GameRecord, Positions, SearchResult, as_bitboards, generator, streams
 from distill.mcts.settings import UctSettings
@@ -37,7 +36,7 @@ SEARCH_VERSION = 1
 """Raised whenever the same settings and seed give other searches."""
 
 LANES = 32
-"""Searches side by side: enough to fill the vectors and hide memory latency, few enough for the processor's caches."""
+"""Most searches side by side: they fill the vectors and hide memory latency, and fit the processor's caches."""
 
 MOVE_STREAM = 2**32
 """Random stream of a game's noisy moves; the opening has stream 0, and vote k has 1 + k."""
@@ -45,8 +44,8 @@ MOVE_STREAM = 2**32
 MOST_NODES = 2**25
 """Most rows of the searches side by side: they reserve 4 GiB of address space, and about 1 GiB is ever touched."""
 
-LabelGames: TypeAlias = Callable[[NDArray[np.intp], NDArray[np.intp], Bitboards, Bitboards], Labels]
-"""(game, step, current, mask), (B,) each: positions, and which position of which game each is → complete labels."""
+LabelGames: TypeAlias = Callable[[NDArray[np.intp], int, Bitboards, Bitboards], Labels]
+"""(games, step, current, mask): the positions of B games, the one with this number in each → complete labels."""
 
 
 def search(positions: Positions, settings: UctSettings, seeds: int | Sequence[int] = 0) -> list[SearchResult]:
@@ -69,29 +68,22 @@ def play(
     steps: int = CELLS,
     label: LabelGames | None = None,
 ) -> GameRecord:
-    """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
+    """Play G games on from the positions (current, mask), uint64 (G,), none of them over; all games move in turn.
 
     The random numbers of game i come from (seeds, games[i]), by default games 0, 1, ..., or with a seed for each from
-    (seeds[i], games[i]), by default games 0. A game ends by the rules or after `steps` positions. LANES games run
-    side by side, without influence on the result. `label` labels instead of the search, all games side by side: a
-    position's labels must depend on its game and its number in the game alone. Raises ValueError for arguments that do
-    not fit, and OutputError where a labeller changes its number of votes.
+    (seeds[i], games[i]), by default games 0. A game ends by the rules or after `steps` positions. `label` labels
+    instead of the search: a position's labels must depend on its game and its number in the game alone. Raises
+    ValueError for arguments that do not fit, and OutputError where a labeller changes its number of votes.
     """
-    sources, lanes = streams(seeds, len(current), games), len(current)
-    if label is None:
-        # Searches too large to stand side by side take turns.
-        lanes = max(1, min(LANES, MOST_NODES // settings.simulations, lanes))
-        label = partial(_label, uct_simulation.new_trees(lanes, settings), draw(sources, steps, settings))
-    noise, length = draw_moves(sources, steps, settings), np.zeros(len(sources), np.intp)
+    sources = streams(seeds, len(current), games)
+    label, noise = label or by_search(sources, steps, settings), draw_moves(sources, steps, settings)
     record = GameRecord.starting(current, mask, steps, settings.votes)
-    live, begun = np.arange(min(lanes, len(sources))), lanes
+    live, step = np.arange(len(sources)), 0
     while len(live):
-        step = length[live]
-        current, mask = record.current[live, step], record.mask[live, step]
         labels: Any = label(live, step, current, mask)  # complete ones
         votes = labels.votes.shape[1]
-        if not length.any():
-            record = GameRecord.starting(record.current[:, 0], record.mask[:, 0], steps, votes)
+        if step == 0:
+            record = GameRecord.starting(current, mask, steps, votes)
         elif votes != record.votes.shape[2]:
             raise OutputError(f"returned {votes} votes, but {record.votes.shape[2]} before")
         # Play the label, or a move near it.
@@ -99,43 +91,43 @@ def play(
         if settings.move_noise:
             draws = zip(move, noise[live, step], mask, strict=True)
             move = np.array([noisy_move(*draw, settings.move_noise) for draw in draws])
-        for name in ("votes", "label", "visits", "value"):
-            getattr(record, name)[live, step] = getattr(labels, name)
-        record.simulations[live, step] = labels.visits.sum(axis=1)
-        record.move[live, step] = move
+        simulations = labels.visits.sum(axis=1)
+        row = {"current": current, "mask": mask, "move": move, "simulations": simulations, **vars(labels)}
+        for name, values in row.items():
+            getattr(record, name)[live, step] = values
         # A game continues unless this move won it, filled the board or was the last one.
         current, mask, won = after_moves(current, mask, move)
-        over = won | (mask == np.uint64(FULL_BOARD)) | (step + 1 == steps)
-        length[live] += 1
-        record.length[live[over]], record.result[live[over]] = length[live[over]], won[over]
-        record.current[live[~over], step[~over] + 1] = current[~over]
-        record.mask[live[~over], step[~over] + 1] = mask[~over]
-        # Games that have not begun take the places of those that have ended.
-        following = np.arange(begun, min(begun + over.sum(), len(sources)))
-        live, begun = np.append(live[~over], following), begun + len(following)
+        step += 1
+        over = won | (mask == np.uint64(FULL_BOARD)) | (step == steps)
+        record.length[live[over]], record.result[live[over]] = step, won[over]
+        live, current, mask = live[~over], current[~over], mask[~over]
     return record
 
 
-def _label(
-    trees: UctTrees,
-    draws: UctDraws,
-    game: NDArray[np.intp],
-    step: NDArray[np.intp],
-    current: Bitboards,
-    mask: Bitboards,
-) -> Labels:
-    """Label B positions, at most one a lane, by their searches' votes; `game` and `step` choose the random numbers."""
-    votes = np.empty((len(game), draws.key.shape[2]), np.int8)
-    visits, value = np.zeros((len(game), COLUMNS), np.int64), np.zeros(len(game))
-    for vote in range(votes.shape[1]):
-        key, order, gamma = (part[game, step, vote] for part in (draws.key, draws.order, draws.gamma))
-        uct_simulation.search(trees, current, mask, key, order, gamma)
-        counts, returns, rank = uct_simulation.root_moves(trees, len(game))
-        votes[:, vote] = majority(rank, returns / np.maximum(counts, 1))
-        visits += counts
-        value += returns.sum(axis=1) / trees.simulations
-    label = majority((votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1), visits)
-    return Labels(visits=visits, value=value / votes.shape[1], label=label, votes=votes)
+def by_search(sources: Sequence[tuple[int, int]], steps: int, settings: UctSettings) -> LabelGames:
+    """Label by the votes of searches, at most LANES of them side by side, without influence on the result.
+
+    `sources` and `steps` as `draw` takes them.
+    """
+    lanes = max(1, min(LANES, MOST_NODES // settings.simulations, len(sources)))
+    trees, draws = uct_simulation.new_trees(lanes, settings), draw(sources, steps, settings)
+
+    def labels_of(games: NDArray[np.intp], step: int, current: Bitboards, mask: Bitboards) -> Labels:
+        votes = np.empty((len(games), settings.votes), np.int8)
+        visits, value = np.zeros((len(games), COLUMNS), np.int64), np.zeros(len(games))
+        for start in range(0, len(games), lanes):
+            part = slice(start, start + lanes)
+            for vote in range(settings.votes):
+                key, order, gamma = (numbers[games[part], step, vote] for numbers in draws)
+                uct_simulation.search(trees, current[part], mask[part], key, order, gamma)
+                counts, returns, rank = uct_simulation.root_moves(trees, len(games[part]))
+                votes[part, vote] = majority(rank, returns / np.maximum(counts, 1))
+                visits[part] += counts
+                value[part] += returns.sum(axis=1) / settings.simulations
+        label = majority((votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1), visits)
+        return Labels(visits=visits, value=value / settings.votes, label=label, votes=votes)
+
+    return labels_of
 
 
 class UctDraws(NamedTuple):
