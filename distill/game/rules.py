@@ -98,9 +98,9 @@ def next_position(position: Position, column: int) -> Position:
 
 
 def has_four(stones: Any) -> Any:
-    """Whether the stones hold four in a line; bool for an integer, bool array for an array."""
+    """Whether the stones hold four in a line; bool for an integer, bool array for an array. Searches compile this."""
     # Stones with a neighbour, then such pairs two cells apart: four in a line.
-    fours = stones & 0
+    fours = stones ^ stones
     for shift in LINE_SHIFTS:
         pairs = stones & (stones >> shift)
         fours = fours | (pairs & (pairs >> (2 * shift)))

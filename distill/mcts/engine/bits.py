@@ -34,20 +34,10 @@ popcount: Callable[[np.uint64], np.uint64] = intrinsic(_popcount)
 """Number of set bits of a uint64: one instruction, for which Numba has no function."""
 
 
+has_four = inline(rules.has_four)
 winning_cells = inline(rules.winning_cells)
 playable_cells = inline(rules.playable_cells)
 mix = inline(mixing.mix)
-
-
-@inline
-def has_four(stones: np.uint64) -> bool:
-    """Whether the stones contain four in a line."""
-    pairs = stones & (stones >> U(1))
-    fours = pairs & (pairs >> U(2))
-    for shift in (U(6), U(7), U(8)):
-        pairs = stones & (stones >> shift)
-        fours |= pairs & (pairs >> (shift + shift))
-    return fours != ZERO
 
 
 @inline

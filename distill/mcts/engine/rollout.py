@@ -121,10 +121,8 @@ def roll_out(rollouts: Rollouts, count: int, heuristic: bool) -> None:
         for i in range(count):
             rollouts.results_in_order[rollouts.origin[i]] = rollouts.result[i]
             rollouts.current[kept], rollouts.opponent[kept] = rollouts.current[i], rollouts.opponent[i]
-            rollouts.current_wins[kept], rollouts.opponent_wins[kept] = (
-                rollouts.current_wins[i],
-                rollouts.opponent_wins[i],
-            )
+            rollouts.current_wins[kept] = rollouts.current_wins[i]
+            rollouts.opponent_wins[kept] = rollouts.opponent_wins[i]
             rollouts.random[kept], rollouts.origin[kept] = rollouts.random[i], rollouts.origin[i]
             rollouts.result[kept] = rollouts.result[i]
             ended = rollouts.ended[i]
