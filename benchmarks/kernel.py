@@ -24,6 +24,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from distill.game.encoding import bitboards_of
 from distill.game.rules import from_moves
 from distill.mcts import compiling, uct
 from distill.mcts.engine import rollout, uct_simulation
@@ -57,25 +58,27 @@ def scalar_choice(rows: Any, base: Any, weights: Any, weight_base: Any, order: A
     return best
 
 
-def searching(simulate: Any, lanes: int = uct.LANES) -> Timed:
+def searching(search: Any, lanes: int = uct.LANES) -> Timed:
     """Whole searches, in this number of lanes."""
     trees = uct_simulation.new_trees(lanes, uct.UctSettings(simulations=SIMULATIONS))
 
     def run(moves: str) -> float:
-        position, random = from_moves(moves), np.random.default_rng(1)
-        for lane in range(lanes):
-            key = random.integers(2**63, dtype=np.uint64)
-            uct_simulation.set_root(trees, lane, np.uint64(position.current), np.uint64(position.mask), key)
-            trees.order[lane * SLOTS : lane * SLOTS + 7] = uct_simulation.UNVISITED + random.permutation(7)
-            trees.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = 0.75 + 1.75 * random.dirichlet(np.ones(7))
+        arguments = roots(moves, lanes)
         began = time.perf_counter()
-        simulate(trees, lanes)
+        search(trees, *arguments)
         return (time.perf_counter() - began) / (lanes * SIMULATIONS) * 1e9
 
     return run
 
 
-def rolling_out(simulate: Any, roll_out: Any) -> Timed:
+def roots(moves: str, lanes: int) -> tuple[Any, ...]:
+    """The arguments of searches of one position: its bitboards and the random numbers of each search."""
+    current, mask = bitboards_of([from_moves(moves)] * lanes)
+    draws = uct.draw([(1, lane) for lane in range(lanes)], 1, uct.UctSettings(votes=1))
+    return current, mask, draws.key[:, 0, 0], draws.order[:, 0, 0], draws.gamma[:, 0, 0]
+
+
+def rolling_out(search: Any, roll_out: Any) -> Timed:
     """Repeats the rollouts of the leaves that a search ends at."""
     lanes, repeats = uct.LANES, 2000
     trees = uct_simulation.new_trees(lanes, uct.UctSettings(simulations=1000))
@@ -90,12 +93,7 @@ def rolling_out(simulate: Any, roll_out: Any) -> Timed:
             roll_out(scratch, len(own), True)
 
     def run(moves: str) -> float:
-        position = from_moves(moves)
-        for lane in range(lanes):
-            current, mask = np.uint64(position.current), np.uint64(position.mask)
-            uct_simulation.set_root(trees, lane, current, mask, np.uint64(lane))
-            trees.order[lane * SLOTS : lane * SLOTS + 7] = uct_simulation.UNVISITED + np.arange(7)
-        simulate(trees, lanes)
+        search(trees, *roots(moves, lanes))
         own, other = trees.leaf_current.copy(), trees.leaf_current ^ trees.leaf_mask
         again(own, other, scratch, 1)
         began = time.perf_counter()
@@ -108,22 +106,22 @@ def rolling_out(simulate: Any, roll_out: Any) -> Timed:
 def variants() -> dict[str, Timed]:
     """The kernel and its variants by name; each variant is compiled here, while its part is replaced."""
     found = {
-        "the kernel": searching(uct_simulation.simulate),
-        "rollouts alone": rolling_out(uct_simulation.simulate, rollout.roll_out),
+        "the kernel": searching(uct_simulation.search),
+        "rollouts alone": rolling_out(uct_simulation.search, rollout.roll_out),
     }
     vector_choice = uct_simulation.best_ucb1
     uct_simulation.best_ucb1 = scalar_choice
-    found["scalar choice"] = searching(fresh(uct_simulation.simulate))
+    found["scalar choice"] = searching(fresh(uct_simulation.search))
     found["scalar choice"](POSITIONS["empty"])  # compiles
     uct_simulation.best_ucb1 = vector_choice
     usual_plies, usual_roll_out = rollout.PLIES_BETWEEN_DROPS, rollout.roll_out
     for plies in (1, 2, 8):
         rollout.PLIES_BETWEEN_DROPS = plies
         uct_simulation.roll_out = fresh(usual_roll_out)
-        found[f"drop every {plies}"] = searching(fresh(uct_simulation.simulate))
+        found[f"drop every {plies}"] = searching(fresh(uct_simulation.search))
         found[f"drop every {plies}"](POSITIONS["empty"])
     rollout.PLIES_BETWEEN_DROPS, uct_simulation.roll_out = usual_plies, usual_roll_out
-    return found | {f"lanes {lanes}": searching(uct_simulation.simulate, lanes) for lanes in (1, 4, 8, 16, 64, 128)}
+    return found | {f"lanes {lanes}": searching(uct_simulation.search, lanes) for lanes in (1, 4, 8, 16, 64, 128)}
 
 
 def main() -> None:

@@ -75,10 +75,10 @@ def play(
     instead of the search: a position's labels must depend on its game and its number in the game alone. Raises
     ValueError for arguments that do not fit, and OutputError where a labeller changes its number of votes.
     """
-    sources = streams(seeds, len(current), games)
-    label, noise = label or by_search(sources, steps, settings), draw_moves(sources, steps, settings)
+    draws = draw(streams(seeds, len(current), games), steps, settings)
+    label = label or by_search(draws, settings)
     record = GameRecord.starting(current, mask, steps, settings.votes)
-    live, step = np.arange(len(sources)), 0
+    live, step = np.arange(len(current)), 0
     while len(live):
         labels: Any = label(live, step, current, mask)  # complete ones
         votes = labels.votes.shape[1]
@@ -89,8 +89,8 @@ def play(
         # Play the label, or a move near it.
         move = labels.label.astype(np.intp)
         if settings.move_noise:
-            draws = zip(move, noise[live, step], mask, strict=True)
-            move = np.array([noisy_move(*draw, settings.move_noise) for draw in draws])
+            chances = zip(move, draws.move[live, step], mask, strict=True)
+            move = np.array([noisy_move(*chance, settings.move_noise) for chance in chances])
         simulations = labels.visits.sum(axis=1)
         row = {"current": current, "mask": mask, "move": move, "simulations": simulations, **vars(labels)}
         for name, values in row.items():
@@ -104,13 +104,10 @@ def play(
     return record
 
 
-def by_search(sources: Sequence[tuple[int, int]], steps: int, settings: UctSettings) -> LabelGames:
-    """Label by the votes of searches, at most LANES of them side by side, without influence on the result.
-
-    `sources` and `steps` as `draw` takes them.
-    """
-    lanes = max(1, min(LANES, MOST_NODES // settings.simulations, len(sources)))
-    trees, draws = uct_simulation.new_trees(lanes, settings), draw(sources, steps, settings)
+def by_search(draws: UctDraws, settings: UctSettings) -> LabelGames:
+    """Label by the votes of searches, at most LANES of them side by side, without influence on the result."""
+    lanes = max(1, min(LANES, MOST_NODES // settings.simulations, len(draws.key)))
+    trees = uct_simulation.new_trees(lanes, settings)
 
     def labels_of(games: NDArray[np.intp], step: int, current: Bitboards, mask: Bitboards) -> Labels:
         votes = np.empty((len(games), settings.votes), np.int8)
@@ -118,7 +115,7 @@ def by_search(sources: Sequence[tuple[int, int]], steps: int, settings: UctSetti
         for start in range(0, len(games), lanes):
             part = slice(start, start + lanes)
             for vote in range(settings.votes):
-                key, order, gamma = (numbers[games[part], step, vote] for numbers in draws)
+                key, order, gamma = (numbers[games[part], step, vote] for numbers in draws[:3])
                 uct_simulation.search(trees, current[part], mask[part], key, order, gamma)
                 counts, returns, rank = uct_simulation.root_moves(trees, len(games[part]))
                 votes[part, vote] = majority(rank, returns / np.maximum(counts, 1))
@@ -131,20 +128,22 @@ def by_search(sources: Sequence[tuple[int, int]], steps: int, settings: UctSetti
 
 
 class UctDraws(NamedTuple):
-    """The random numbers of searches: G games, S positions each, K votes a position; rollouts draw their own."""
+    """The random numbers of G games, S positions each, K votes a position; rollouts draw their own."""
 
     key: NDArray[np.uint64]  # (G, S, K) seeds of the rollouts
     order: NDArray[np.float32]  # (G, S, K, 7) scores of unvisited moves
     gamma: NDArray[np.float64]  # (G, S, K, 7) gamma variates: over their sum, Dirichlet noise of the root
+    move: NDArray[np.float64]  # (G, S, 8) of the noise of moves: gamma variates, and a uniform number
 
 
 def draw(sources: Sequence[tuple[int, int]], steps: int, settings: UctSettings) -> UctDraws:
-    """The random numbers of searches; vote k of game g depends on (seed, g, k) alone."""
+    """The random numbers of games; those of vote k of game g depend on (seed, g, k) alone."""
     shape = (len(sources), steps, settings.votes)
     draws = UctDraws(
         key=np.empty(shape, np.uint64),
         order=np.empty((*shape, COLUMNS), np.float32),
         gamma=np.empty((*shape, COLUMNS), np.float64),
+        move=np.zeros((len(sources), steps, COLUMNS + 1)),
     )
     for i, (seed, game) in enumerate(sources):
         # A stream for each vote, so that more votes leave the first ones as they were.
@@ -153,15 +152,8 @@ def draw(sources: Sequence[tuple[int, int]], steps: int, settings: UctSettings) 
             draws.key[i, :, vote] = random.integers(0, 2**64, steps, np.uint64)
             draws.order[i, :, vote] = UNVISITED + random.random((steps, COLUMNS)).argsort(-1)
             draws.gamma[i, :, vote] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
-    return draws
-
-
-def draw_moves(sources: Sequence[tuple[int, int]], steps: int, settings: UctSettings) -> NDArray[np.float64]:
-    """(G, S, 8): for the noise of each move, gamma variates and a uniform number; zeros without this noise."""
-    moves = np.zeros((len(sources), steps, COLUMNS + 1))
-    for move, source in zip(moves, sources, strict=True):
         if settings.move_noise:
-            random = generator(*source, MOVE_STREAM)
-            move[:, :COLUMNS] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
-            move[:, COLUMNS] = random.random(steps)
-    return moves
+            random = generator(seed, game, MOVE_STREAM)
+            draws.move[i, :, :COLUMNS] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+            draws.move[i, :, COLUMNS] = random.random(steps)
+    return draws

@@ -21,7 +21,6 @@ from distill.games import playing
 from distill.games.settings import RunSettings
 from distill.mcts import reference, uct
 from distill.mcts.engine import rollout, tree, uct_simulation
-from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.reference import UNKNOWN, Node
 from distill.mcts.uct import UctSettings, search
 
@@ -65,25 +64,21 @@ def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration, rollout, 
     settings = UctSettings(simulations=120, exploration=exploration, rollout=rollout, mcts_solver=mcts_solver, votes=1)
     positions = [*random_positions(5, seed=2), rules.EMPTY]
     trees = uct_simulation.new_trees(len(positions), settings)
-    random = np.random.default_rng(3)
-    expected: list[Node] = []
+    key, order, gamma, _ = (array[:, 0] for array in uct.draw([(3, game) for game in range(6)], 1, settings))
+    uct_simulation.search(trees, *bits(*positions), key[:, 0], order[:, 0], gamma[:, 0])
+    compared = 0
     for lane, position in enumerate(positions):
-        key, order = int(random.integers(2**63)), [float(rank) for rank in random.permutation(7)]
-        weights = random.uniform(0.5, 2.5, 7).astype(np.float32)
-        uct_simulation.set_root(trees, lane, np.uint64(position.current), np.uint64(position.mask), np.uint64(key))
-        trees.order[lane * SLOTS : lane * SLOTS + 7] = uct_simulation.UNVISITED + np.array(order)
-        trees.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = weights
-        expected.append(reference.uct(position, settings, key, order, weights.tolist()))
-    uct_simulation.simulate(trees, len(positions))
-    assert sum(nodes_of(trees, lane, 0, node) for lane, node in enumerate(expected)) > 60
+        weights = reference.exploration_weights(position, gamma[lane, 0], settings.noise_fraction)
+        root = reference.uct(position, settings, int(key[lane, 0]), order[lane, 0].tolist(), weights)
+        compared += nodes_of(trees, lane, 0, root)
+    assert compared > 60
 
 
 @pytest.mark.parametrize("changed", [{}, {"mcts_solver": True}, {"noise_at": "move", "noise_fraction": 0.5}])
 def test_the_textbook_plays_the_same_games(changed):
     settings, starts = UctSettings(simulations=30, **changed), random_positions(4, 20, 30, seed=4)
     record = uct.play(*bits(*starts), settings, seeds=9, steps=12)
-    sources = [(9, game) for game in range(4)]
-    draws = (*uct.draw(sources, 12, settings), uct.draw_moves(sources, 12, settings))
+    draws = uct.draw([(9, game) for game in range(4)], 12, settings)
     assert_the_textbook_plays(starts, record, draws, partial(reference.label, settings=settings))
     assert (record.simulations[:, 0] == 90).all()
 

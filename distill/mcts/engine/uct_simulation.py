@@ -37,9 +37,6 @@ class UctTrees(NamedTuple):
     # The trees and their searches.
     rows: Int32s  # (L * C * WIDTH,)
     used: Int64s  # (L,) rows in use
-    current: UInt64s  # (L,) root position
-    mask: UInt64s  # (L,)
-    key: UInt64s  # (L,) from which the rollouts' seeds are made
     weights: Float32s  # ((1 + L) * 8,) factors of the exploration term: ones, then those of each root
     order: Float32s  # (L * 8,) scores of unvisited moves, for every node of the tree
     bonus: Float32s  # (C,) exploration * sqrt(ln N) for N visits of a node
@@ -69,29 +66,21 @@ def new_trees(lanes: int, settings: UctSettings) -> UctTrees:
         bonus=(settings.exploration * np.sqrt(np.log(visits))).astype(np.float32),
         path=np.zeros((CELLS + 1, lanes), np.int64),
         **zeros(lanes, np.int64, "used", "node", "entered", "depth", "descending"),
-        **zeros(lanes, np.uint64, "current", "mask", "key", "leaf_current", "leaf_mask"),
+        **zeros(lanes, np.uint64, "leaf_current", "leaf_mask"),
         rollouts=new_rollouts(lanes),
     )
 
 
-@jit
-def set_root(trees: UctTrees, lane: int, current: np.uint64, mask: np.uint64, key: np.uint64) -> None:
-    """Empty a lane's tree, for a search of this position; its `weights` and `order` are the caller's."""
-    trees.current[lane], trees.mask[lane], trees.key[lane] = current, mask, key
-    trees.used[lane] = 1
-    clear_row(trees.rows, lane * len(trees.bonus) * WIDTH, mask)
-
-
 @inline
-def select(trees: UctTrees, count: int, simulation: int) -> None:
-    """Select a leaf in each of the first trees by UCB1, expanding on the way; visits are counted on the way down."""
+def select(trees: UctTrees, current: UInt64s, mask: UInt64s, simulation: int) -> None:
+    """Select a leaf in the tree of each position by UCB1, expanding on the way; visits are counted on the way down."""
     rows, capacity = trees.rows, len(trees.bonus)
+    count, level = len(mask), 0
     for lane in range(count):
         trees.descending[lane] = lane
         trees.node[lane] = 0
         trees.entered[lane] = simulation
-        trees.leaf_current[lane], trees.leaf_mask[lane] = trees.current[lane], trees.mask[lane]
-    level = 0
+        trees.leaf_current[lane], trees.leaf_mask[lane] = current[lane], mask[lane]
     while count > 0:
         still = 0
         for j in range(count):
@@ -105,10 +94,9 @@ def select(trees: UctTrees, count: int, simulation: int) -> None:
             rows[slot] = visits + 1
             trees.path[level, lane] = slot
             trees.depth[lane] = level + 1
-            mask = trees.leaf_mask[lane]
-            trees.leaf_current[lane] ^= mask
-            mask |= mask + (ONE << U(BITS_PER_COLUMN * column))
-            trees.leaf_mask[lane] = mask
+            stones = trees.leaf_mask[lane]
+            trees.leaf_current[lane] ^= stones
+            trees.leaf_mask[lane] = stones | (stones + (ONE << U(BITS_PER_COLUMN * column)))
             # Selection continues through a position that has been visited, unless the game is over or decided there.
             inner = (visits > 0) & (child >= 0)
             if inner & (child == 0):
@@ -133,14 +121,14 @@ def expand(trees: UctTrees, lane: int, slot: int) -> int:
 
 
 @inline
-def evaluate(trees: UctTrees, count: int, simulation: int) -> None:
+def evaluate(trees: UctTrees, key: UInt64s, simulation: int) -> None:
     """Roll out every leaf; where the game is over, `backup` takes the value from the rules."""
     rollouts = trees.rollouts
-    for lane in range(count):
+    for lane in range(len(key)):
         rollouts.current[lane] = trees.leaf_current[lane]
         rollouts.opponent[lane] = trees.leaf_current[lane] ^ trees.leaf_mask[lane]
-        rollouts.random[lane] = rollout_seed(trees.key[lane], simulation)
-    roll_out(rollouts, count, trees.heuristic)
+        rollouts.random[lane] = rollout_seed(key[lane], simulation)
+    roll_out(rollouts, len(key), trees.heuristic)
 
 
 @inline
@@ -166,31 +154,26 @@ def backup(trees: UctTrees, count: int) -> None:
 
 
 @jit
-def simulate(trees: UctTrees, count: int) -> None:
-    """Run all simulations of a search in each of the first `count` trees, which are empty."""
-    for simulation in range(trees.simulations):
-        select(trees, count, simulation)
-        evaluate(trees, count, simulation)
-        backup(trees, count)
-
-
-@jit
 def search(trees: UctTrees, current: UInt64s, mask: UInt64s, key: UInt64s, order: Float32s, gamma: Float64s) -> None:
     """Search at most L positions, one a lane.
 
     Args:
       current, mask: (L,) bitboards.
-      key: (L,) seeds of the rollouts.
+      key: (L,) from which the rollouts' seeds are made.
       order: (L, 7) scores of unvisited moves.
       gamma: (L, 7) gamma variates: over their sum, Dirichlet noise of the root.
     """
     for lane in range(len(mask)):
-        set_root(trees, lane, current[lane], mask[lane], key[lane])
+        trees.used[lane] = 1
+        clear_row(trees.rows, lane * len(trees.bonus) * WIDTH, mask[lane])
         weights = exploration_weights(gamma[lane], mask[lane], trees.noise_fraction)
         for column in range(COLUMNS):
             trees.weights[(lane + 1) * SLOTS + column] = weights[column]
             trees.order[lane * SLOTS + column] = order[lane, column]
-    simulate(trees, len(mask))
+    for simulation in range(trees.simulations):
+        select(trees, current, mask, simulation)
+        evaluate(trees, key, simulation)
+        backup(trees, len(mask))
 
 
 def root_moves(trees: UctTrees, count: int) -> tuple[Int64s, Int64s, Int64s]:
