@@ -83,7 +83,7 @@ def plain_python(moves: str) -> tuple[int, float]:
     """The textbook's UCT."""
     position = from_moves(moves)
     began = time.perf_counter()
-    reference.uct(position, TEXTBOOK, 1, list(range(7)))
+    reference.uct(position, TEXTBOOK, 1, list(range(7)), [1.0] * 7)
     return TEXTBOOK.simulations, time.perf_counter() - began
 
 

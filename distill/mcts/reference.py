@@ -32,24 +32,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.game.encoding import bitboards
-from distill.game.rules import (
-    CENTRE,
-    COLUMNS,
-    COLUMNS_FROM_CENTRE,
-    Position,
-    is_legal,
-    is_over,
-    is_won,
-    legal_columns,
-    next_position,
-)
+from distill.game.rules import CENTRE, COLUMNS, Position, is_over, is_won, legal_columns, next_position
+from distill.game.rules import COLUMNS_FROM_CENTRE as CENTRE_FIRST
 from distill.mcts.labeller import Labels
 
 if TYPE_CHECKING:
     from distill.mcts.settings import UctSettings
 
-CENTRE_FIRST = COLUMNS_FROM_CENTRE
-"""Ties go to the column nearest the centre, then to the lower one."""
 WON, LOST, UNKNOWN = 1, -1, 0
 """What is proven about a move: the side that plays it wins, or loses, whatever the other side does."""
 f32 = np.float32
@@ -66,8 +55,9 @@ def losing_moves(position: Position) -> list[int]:
 
 
 def best(position: Position, score: Callable[[int], float | tuple[float, ...]]) -> int:
-    """The legal column with the highest score, ties to the centre."""
-    return max((column for column in CENTRE_FIRST if is_legal(position, column)), key=score)
+    """The legal column with the highest score, of equals the nearest to the centre, then the lower one."""
+    legal = legal_columns(position)
+    return max((column for column in CENTRE_FIRST if column in legal), key=score)
 
 
 # One search -----------------------------------------------------------------------------------------------------------
@@ -82,6 +72,7 @@ class Node:
     total: list[int] = field(default_factory=lambda: [0] * COLUMNS)  # sum of values for the side to move
     proven: list[int] = field(default_factory=lambda: [UNKNOWN] * COLUMNS)
     plies: list[int] = field(default_factory=lambda: [0] * COLUMNS)  # of a proven move: until the end of the game
+    weights: list[float] = field(default_factory=lambda: [1.0] * COLUMNS)  # of the exploration; noise at the root
     children: list[Self | None] = field(default_factory=lambda: [None] * COLUMNS)
 
 
@@ -89,19 +80,17 @@ Path = list[tuple[Node, int]]
 """The moves of one simulation, each as the node and the column."""
 
 
-def uct(
-    position: Position, settings: UctSettings, key: int, order: Sequence[float], weights: Sequence[float] | None = None
-) -> Node:
+def uct(position: Position, settings: UctSettings, key: int, order: Sequence[float], weights: list[float]) -> Node:
     """One search of a position where the game is not over; returns the root of its tree.
 
     Args:
       key: seed of all rollouts.
       order: (7,), unvisited moves are tried in descending order of this.
-      weights: (7,), factors of the root's exploration term (`exploration_weights`); None: 1.
+      weights: (7,), factors of the root's exploration term (`exploration_weights`).
     """
-    root = Node(position=position)
+    root = Node(position=position, weights=weights)
     for simulation in range(settings.simulations):
-        path = select(root, simulation, order, weights, settings.exploration)
+        path = select(root, simulation, order, settings.exploration)
         value = evaluate(path, rollout_seed(key, simulation), settings.rollout == "heuristic")
         backup(path, value)
         if settings.mcts_solver and is_won(position_after(path)):
@@ -109,14 +98,12 @@ def uct(
     return root
 
 
-def select(
-    root: Node, simulation: int, order: Sequence[float], weights: Sequence[float] | None, exploration: float
-) -> Path:
+def select(root: Node, simulation: int, order: Sequence[float], exploration: float) -> Path:
     """The moves from the root to a leaf: a move that is new, ends the game or is proven."""
     path: Path = []
     node, entered = root, simulation  # `entered` counts the earlier visits to the node
     while True:
-        column = best_ucb1(node, entered, order, weights if node is root else None, exploration)
+        column = best_ucb1(node, entered, order, exploration)
         path.append((node, column))
         entered = node.visits[column]
         if not entered or node.proven[column] or is_over(position_after(path)):
@@ -124,9 +111,7 @@ def select(
         node = node.children[column] or expand(node, column)
 
 
-def best_ucb1(
-    node: Node, entered: int, order: Sequence[float], weights: Sequence[float] | None, exploration: float
-) -> int:
+def best_ucb1(node: Node, entered: int, order: Sequence[float], exploration: float) -> int:
     """The legal move with the highest UCB1 score, mean + c · w · sqrt(ln N / n); unvisited moves come first."""
     legal = legal_columns(node.position)
     unvisited = [column for column in legal if not node.visits[column]]
@@ -136,7 +121,7 @@ def best_ucb1(
 
     def score(column: int) -> float:
         root_n = f32(1) / np.sqrt(f32(node.visits[column]))
-        return float((f32(node.total[column]) * root_n + bonus * f32(weights[column] if weights else 1)) * root_n)
+        return float((f32(node.total[column]) * root_n + bonus * f32(node.weights[column])) * root_n)
 
     return max((column for column in legal if node.visits[column]), key=score)  # ties: the lowest column
 

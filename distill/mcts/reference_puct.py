@@ -19,29 +19,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distill.game.rules import COLUMNS, Position, is_over, is_won, legal_columns, next_position
-from distill.mcts.reference import (
-    CENTRE_FIRST,
-    LOST,
-    UNKNOWN,
-    WON,
-    Node,
-    Path,
-    Result,
-    backup,
-    best,
-    dirichlet,
-    exploration_weights,
-    f32,
-    losing_moves,
-    propagate_proof,
-    winning_moves,
-)
+from distill.game.rules import COLUMNS_FROM_CENTRE as CENTRE_FIRST
+from distill.mcts import reference
+from distill.mcts.reference import LOST, UNKNOWN, WON, Node, Path, Result, best, f32
 
 if TYPE_CHECKING:
     from distill.mcts.settings import PuctSettings
@@ -60,7 +46,6 @@ class PuctNode(Node):
     priors: list[np.float32]  # the evaluator's policy: 0 on full columns, sums to 1
     value: np.float32  # the evaluator's value of this position
     discount: float
-    weights: list[float] = field(default_factory=lambda: [1.0] * COLUMNS)  # noise of the rule without priors
 
     def mean(self, column: int) -> float:
         """The value of a move: proven, or the mean of its simulations; 0 without any."""
@@ -86,9 +71,9 @@ def simulate(root: PuctNode, evaluate: EvaluateOne, settings: PuctSettings, firs
         node, column = path[-1]
         node.children[column] = child
         value = int(np.rint(float(child.value) * UNIT))
-    backup(path, value, settings.discount)
+    reference.backup(path, value, settings.discount)
     if settings.mcts_solver and proof:
-        propagate_proof(path, proof, plies)
+        reference.propagate_proof(path, proof, plies)
 
 
 def select(root: PuctNode, settings: PuctSettings, first_move: int | None) -> tuple[Path, Position]:
@@ -97,14 +82,14 @@ def select(root: PuctNode, settings: PuctSettings, first_move: int | None) -> tu
     node: PuctNode | None = root
     entered = sum(root.visits) + 1  # visits to the node, its own evaluation included
     while node:
-        column = best_score(node, entered, settings, node is root) if first_move is None else first_move
+        column = best_score(node, entered, settings) if first_move is None else first_move
         path.append((node, column))
         leaf, entered, first_move = next_position(node.position, column), node.visits[column], None
         node = None if node.proven[column] else node.children[column]
     return path, leaf
 
 
-def best_score(node: PuctNode, entered: int, settings: PuctSettings, is_root: bool) -> int:
+def best_score(node: PuctNode, entered: int, settings: PuctSettings) -> int:
     """The legal move with the highest score, Q + c · P · sqrt(N) / (1 + n); proven wins first, proven losses last.
 
     The rule "growing" has c(N) = c + ln((N + 19653) / 19652), the AlphaZero paper's; "printed" has no prior:
@@ -125,7 +110,7 @@ def best_score(node: PuctNode, entered: int, settings: PuctSettings, is_root: bo
             return node.proven[column] * (1e9 - node.plies[column])
         q = node.total[column] / (UNIT * n) if n else unvisited_q
         if settings.rule == "printed":
-            return q + bonus * (node.weights[column] if is_root else 1.0) / math.sqrt(n) if n else 5e8 + prior
+            return q + bonus * node.weights[column] / math.sqrt(n) if n else 5e8 + prior
         return q + bonus * prior / (1 + n)
 
     return best(node.position, score)
@@ -144,9 +129,9 @@ def evaluate_by_rules(path: Path, leaf: Position, settings: PuctSettings) -> tup
         return 0, UNKNOWN, 0
     if node.proven[column]:
         return -node.proven[column] * discounted_win(settings.discount, node.plies[column] - 1), UNKNOWN, 0
-    if settings.mcts_solver and winning_moves(leaf):
+    if settings.mcts_solver and reference.winning_moves(leaf):
         return discounted_win(settings.discount, 1), LOST, 2
-    if settings.mcts_solver and losing_moves(leaf) == legal_columns(leaf):
+    if settings.mcts_solver and reference.losing_moves(leaf) == legal_columns(leaf):
         return -discounted_win(settings.discount, 2), WON, 3
     return None, UNKNOWN, 0
 
@@ -164,9 +149,10 @@ def expand(position: Position, evaluate: EvaluateOne, settings: PuctSettings) ->
         discount=settings.discount,
     )
     if settings.mcts_solver:
-        for column in losing_moves(position):
+        for column in reference.losing_moves(position):
             node.proven[column], node.plies[column] = LOST, 2
-        for column in winning_moves(position):  # of a root only: inside the tree the rules decide such a position
+        # A win in one is of a root only: inside the tree the rules decide such a position.
+        for column in reference.winning_moves(position):
             node.proven[column], node.plies[column] = WON, 1
     return node
 
@@ -175,11 +161,7 @@ def expand(position: Position, evaluate: EvaluateOne, settings: PuctSettings) ->
 
 
 def search(
-    position: Position,
-    noise: list[float],
-    uniform: list[float],
-    evaluate: EvaluateOne,
-    settings: PuctSettings,
+    position: Position, noise: list[float], uniform: list[float], evaluate: EvaluateOne, settings: PuctSettings
 ) -> Result:
     """Search one position, and choose a move.
 
@@ -208,8 +190,8 @@ def search(
 
 def mix_noise(root: PuctNode, gamma: list[float], noise: float) -> None:
     """Mix Dirichlet noise into the root's priors, and into the weights of the rule without priors."""
-    root.weights = exploration_weights(root.position, gamma, noise)
-    for column, share in enumerate(dirichlet(root.position, gamma)):
+    root.weights = reference.exploration_weights(root.position, gamma, noise)
+    for column, share in enumerate(reference.dirichlet(root.position, gamma)):
         root.priors[column] = f32((1.0 - noise) * float(root.priors[column]) + noise * share)
 
 
