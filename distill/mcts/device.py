@@ -28,13 +28,10 @@ from numpy.typing import NDArray
 
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, has_four, landing, playable_cells, winning_cells
 from distill.mcts.device_tree import NodeLabels, Tree, first_case, first_largest, losing_columns, new_tree, node_labels
-from distill.mcts.settings import C_BASE, UNIT, PuctSettings
+from distill.mcts.settings import C_BASE, LOST, UNIT, WON, PuctSettings
 
 Evaluate = Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 """Weights, and uint64 (B,) `current` and `mask` → float logits (B, A) and values (B,); traced by JAX."""
-
-WON, LOST = 1e9, -1e9
-"""Scores of proven moves, before the plies to the end are counted: the quickest win and the slowest loss first."""
 
 
 class Walk(NamedTuple):

@@ -79,7 +79,7 @@ def play(
     """
     sources, lanes = streams(seeds, len(current), games), min(lanes, len(current))
     record, draws = GameRecord.starting(current, mask, steps), draw(sources[:lanes], steps, settings)
-    trees = puct_tree.new_trees(settings, draws, kept or new_kept(), record, lanes)
+    trees = puct_tree.new_trees(settings, draws, kept or new_kept(), record)
     leaves, games_left = np.zeros(lanes, np.int64), iter(range(lanes, len(current)))
     while (trees.game >= 0).any():
         # Search until every lane waits for an evaluation or its game has ended.

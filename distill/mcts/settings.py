@@ -26,6 +26,9 @@ MOST_PUCT_SIMULATIONS = 2**14
 UNIT = 2**14
 """PUCT rounds values to multiples of 1 / UNIT, so that a sum does not depend on the order of its terms."""
 
+WON, LOST = 1e9, -1e9
+"""PUCT's scores of proven moves; plies to the end bring them nearer to 0: quick wins and slow losses come first."""
+
 C_BASE = 19_652
 """How slowly the exploration of the rules `growing` and `printed` grows, as in the AlphaZero paper."""
 

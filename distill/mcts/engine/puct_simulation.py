@@ -22,10 +22,8 @@ from distill.mcts.engine.puct_moves import column_by_halving, finish_search, sta
 from distill.mcts.engine.puct_tree import NODE_VALUE, PuctTrees, root_row
 from distill.mcts.engine.tree import CHILD, HOPELESS, PRIOR, TERMINAL, TOTAL, WIDTH
 from distill.mcts.results import GameRecord
-from distill.mcts.settings import UNIT
+from distill.mcts.settings import LOST, UNIT, WON
 
-WON, LOST = 1e9, -1e9
-"""Scores of proven moves, before the plies to the end are counted: the quickest win and the slowest loss first."""
 UNDECIDED = 2 * UNIT
 """Stands for the value of a leaf that only the network can evaluate."""
 

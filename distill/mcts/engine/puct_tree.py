@@ -76,11 +76,9 @@ class PuctTrees(NamedTuple):
     scores: Float64s  # (8,) of the columns of a Gumbel root
 
 
-def new_trees(
-    settings: PuctSettings, draws: PuctDraws, kept: KeptEvaluations, record: GameRecord, lanes: int
-) -> PuctTrees:
+def new_trees(settings: PuctSettings, draws: PuctDraws, kept: KeptEvaluations, record: GameRecord) -> PuctTrees:
     """Trees in which the first games of the record begin, one a lane. Untouched rows cost no memory."""
-    bonus = exploration_factors(settings)
+    bonus, lanes = exploration_factors(settings), len(draws.uniform)
     rows = new_rows(lanes * len(bonus))
     # The parameters that are settings, then those that compiled code reads in another form.
     values: dict[str, Any] = {name: getattr(settings, name, None) for name in PuctParameters._fields}
