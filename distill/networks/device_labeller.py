@@ -10,9 +10,9 @@ Yours is a module of one object, here `my_labels.py`:
 
     KERAS_BACKEND=jax python -m distill.generate --labeller my_labels:label --workers 1 --shard-games 4096 --games 20000
 
-The run's identity has the hashes of your module and of the search's source. `weights` puts the network into it: where
-it does not fit, the error names the right one. On a GPU the last digits of an evaluation may differ from run to run,
-and so may labels.
+The run's identity has the hashes of your module and of the source of the game, the searches and the networks.
+`weights` puts the network into it: where it does not fit, the error names the right one. On a GPU the last digits of an
+evaluation may differ from run to run, and so may labels.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from distill.networks.evaluator import weights_hash
 if TYPE_CHECKING:
     from distill.mcts.device import Evaluate
 
+PACKAGES = Path(__file__).parents[1]
+
 
 def evaluates(played: keras.Model) -> Evaluate:
     """How JAX evaluates positions with a network as it is played (`heads.played`), for `DeviceSearch`.
@@ -58,7 +60,8 @@ class DeviceLabeller:
     """Labels positions by one search each; it loads the network when it is first called.
 
     Attributes:
-      source_files: files of the search, whose hashes are part of a run's identity (`common/plugins.py`).
+      source_files: the source on which labels depend, whose hash is part of a run's identity (`common/plugins.py`): all
+        of three packages, because a list of files would miss the next one.
       network: name or path, as commands take it.
       settings: of the search, which is PUCT with MCTS-Solver; its noise comes from the seeds.
       weights: the first 12 digits of the hash of the network's weights.
@@ -66,7 +69,9 @@ class DeviceLabeller:
       precision: of the network's arithmetic.
     """
 
-    source_files: ClassVar[Sequence[Path]] = sorted(Path(__file__).parents[1].glob("mcts/device*.py"))
+    source_files: ClassVar[Sequence[Path]] = [
+        file for package in ("game", "mcts", "networks") for file in sorted(PACKAGES.glob(f"{package}/*.py"))
+    ]
     network: str | Path
     settings: PuctSettings
     weights: str
@@ -84,17 +89,16 @@ class DeviceLabeller:
         if self.settings.noise_fraction:
             draws = (np.random.default_rng(seed) for seed in seeds)
             noise = np.stack([draw.standard_gamma(self.settings.dirichlet_alpha, COLUMNS) for draw in draws])
-        # Copies of the last board fill the lanes; their results are dropped.
-        filled = [*range(len(boards)), *[-1] * (-len(boards) % self.lanes)]
-        split = (np.split(array[filled], len(filled) // self.lanes) for array in (current, mask, noise))
         parts = []
-        for stones, cells, weighing in zip(*split, strict=True):
+        for start in range(0, len(boards), self.lanes):
+            # Copies of the last board fill the lanes; their results are dropped.
+            rows = np.minimum(np.arange(start, start + self.lanes), len(boards) - 1)
             with jax.enable_x64(True):
-                parts.append(search(stones, cells, weights, None, weighing, self.settings.noise_fraction))
-        joined = {
-            name: np.concatenate([getattr(part, name)[:, 0] for part in parts]) for name in ("visits", "label", "value")
-        }
-        return Labels(**{name: array[: len(boards)] for name, array in joined.items()})
+                found = search(current[rows], mask[rows], weights, None, noise[rows], self.settings.noise_fraction)
+            arrays = map(np.asarray, (found.visits, found.value, found.label))
+            parts.append([array[: len(boards) - start, 0] for array in arrays])
+        visits, value, label = map(np.concatenate, zip(*parts, strict=True))
+        return Labels(visits=visits, value=value, label=label)
 
     @cached_property
     def _search(self) -> tuple[Any, Any]:
