@@ -231,12 +231,8 @@ def faults(current: Any, mask: Any) -> Iterator[tuple[Any, str]]:
 
 def problem_with(position: Position) -> str | None:
     """Why two integers are not a position of a game, or None if they may be one."""
-    for is_wrong, what in faults(position.current, position.mask):
-        if is_wrong:
-            return what
-    if has_four(position.current):
-        return "the side to move already has four in a line"
-    return None
+    problems = (what for is_wrong, what in faults(position.current, position.mask) if is_wrong)
+    return next(problems, "the side to move already has four in a line" if has_four(position.current) else None)
 
 
 def from_moves(moves: str | Iterable[int]) -> Position:

@@ -128,20 +128,17 @@ def node_labels(
     on_best = jax.nn.one_hot(best, COLUMNS, dtype=jnp.int32) * jnp.maximum(reached.reshape(-1, 1), 1)
     visits = jnp.where(proven[:, None], on_best, n)
     policy = jnp.where(proven[:, None], jax.nn.one_hot(best, COLUMNS), improved_policy(tree, row, n, mean))
-
-    def by_lane(values: jax.Array) -> jax.Array:
-        return values.reshape(*reached.shape, *values.shape[1:])
-
-    return NodeLabels(
-        current=by_lane(tree.current[row]),
-        mask=by_lane(tree.mask[row]),
-        visits=by_lane(visits),
-        policy=by_lane(policy.astype(jnp.float32)),
-        label=by_lane(best),
-        value=by_lane(value.astype(jnp.float32)),
-        reached=reached,
-        proven=by_lane(proven),
+    labels = NodeLabels(
+        current=tree.current[row],
+        mask=tree.mask[row],
+        visits=visits,
+        policy=policy.astype(jnp.float32),
+        label=best,
+        value=value.astype(jnp.float32),
+        reached=reached.reshape(-1),
+        proven=proven,
     )
+    return jax.tree.map(lambda values: values.reshape(*reached.shape, *values.shape[1:]), labels)
 
 
 def improved_policy(tree: Tree, row: jax.Array, n: jax.Array, mean: jax.Array) -> jax.Array:

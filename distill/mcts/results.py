@@ -114,15 +114,11 @@ class GameRecord(NamedTuple):
 
     def first_results(self) -> list[SearchResult]:
         """What the search of each game's first position found."""
+        names = ("votes", "label", "value", "simulations")
+        rows = zip(*(getattr(self, name)[:, 0].tolist() for name in names), self.visits[:, 0], strict=True)
         return [
-            SearchResult(
-                votes=tuple(self.votes[game, 0].tolist()),
-                label=int(self.label[game, 0]),
-                visits=self.visits[game, 0],
-                value=float(self.value[game, 0]),
-                simulations=int(self.simulations[game, 0]),
-            )
-            for game in range(len(self.label))
+            SearchResult(votes=tuple(votes), label=label, value=value, simulations=simulations, visits=visits)
+            for votes, label, value, simulations, visits in rows
         ]
 
 

@@ -41,9 +41,18 @@ def on_device(positions, settings, *others, inner=0):
         return type(found := run(*bitboards_of(positions), None, *others))(*map(np.asarray, found))
 
 
-def textbook(position, settings):
-    zeros = [0.0] * COLUMNS
-    return search(position, zeros, [0.0, 0.0], lambda leaf: one_answer(leaf.current, leaf.mask), settings)
+def evaluate(position):
+    return one_answer(position.current, position.mask)
+
+
+def grown(position, settings, simulations, gamma=None):
+    """The root of the textbook's tree."""
+    root = expand(position, evaluate, settings)
+    if gamma is not None:
+        mix_noise(root, gamma.tolist(), 0.25)
+    for _ in range(simulations):
+        simulate(root, evaluate, settings)
+    return root
 
 
 @pytest.mark.parametrize(
@@ -59,7 +68,7 @@ def test_the_textbook_finds_the_same(chosen):
     positions = random_positions(POSITIONS, most=35)
     labels = on_device(positions, settings)
     for lane, position in enumerate(positions):
-        expected = textbook(position, settings)
+        expected = search(position, [0.0] * COLUMNS, [0.0, 0.0], evaluate, settings)
         assert labels.visits[lane, 0].tolist() == expected.visits, position
         assert labels.label[lane, 0] == expected.label
         np.testing.assert_allclose(labels.value[lane, 0], expected.value, atol=1e-6)
@@ -71,11 +80,7 @@ def test_nodes_below_the_root_have_the_visits_of_the_textbooks_tree():
     positions = random_positions(12, most=35)
     labels = on_device(positions, settings, inner=6)
     for lane, position in enumerate(positions):
-        ask = lambda leaf: one_answer(leaf.current, leaf.mask)  # noqa: E731
-        root = expand(position, ask, settings)
-        for _ in range(settings.simulations):
-            simulate(root, ask, settings)
-        nodes, todo = {}, [root]
+        nodes, todo = {}, [grown(position, settings, 64)]
         while todo:
             node = todo.pop()
             nodes[node.position] = node
@@ -95,14 +100,10 @@ def test_noise_fewer_simulations_and_the_improved_policy_are_those_of_the_textbo
     gamma = np.random.default_rng(1).exponential(size=(8, COLUMNS))
     labels = on_device(positions, settings, np.int32(24), gamma, 0.25)
     for lane, position in enumerate(positions):
-        ask = lambda leaf: one_answer(leaf.current, leaf.mask)  # noqa: E731
-        root = expand(position, ask, settings)
-        mix_noise(root, gamma[lane].tolist(), 0.25)
-        for _ in range(24):
-            simulate(root, ask, settings)
+        root = grown(position, settings, 24, gamma[lane])
         if not labels.proven[lane, 0]:
             assert labels.visits[lane, 0].tolist() == root.visits
-            root.priors = expand(position, ask, settings).priors  # without noise, as a Gumbel root
+            root.priors = expand(position, evaluate, settings).priors  # without noise, as a Gumbel root
             odds = {column: np.exp(score) for column, score in gumbel_scores(root, [0.0] * COLUMNS).items()}
             expected = [odds.get(column, 0) / sum(odds.values()) for column in range(COLUMNS)]
             np.testing.assert_allclose(labels.policy[lane, 0], expected, atol=1e-6)
