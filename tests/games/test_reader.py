@@ -66,14 +66,6 @@ def test_the_splits_part_the_games(folder):
         np.testing.assert_array_equal(rows.current, table["current"].to_numpy()[chosen])
 
 
-def test_a_game_keeps_its_split_when_its_run_grows(folder):
-    before = reader.raw_rows([folder], VALIDATION, 0.3)
-    write_games(folder, make_games(50, seed=1))
-    after = reader.raw_rows([folder], VALIDATION, 0.3)
-    assert len(after) > len(before)
-    np.testing.assert_array_equal(after.current[: len(before)], before.current)
-
-
 def refusal(folder: Path) -> str:
     with pytest.raises(DataError) as caught:
         reader.raw_rows([folder], None, 0.15)

@@ -40,12 +40,6 @@ def refusal(path: Path) -> str:
     return message
 
 
-def test_the_same_rows_give_the_same_bytes(shard, table):
-    again = shard.with_name("again.parquet")
-    schema.write_table(again, pa.concat_tables([table.slice(0, 7), table.slice(7)]).combine_chunks(), METADATA)
-    assert again.read_bytes() == shard.read_bytes()
-
-
 @pytest.mark.parametrize("column", schema.ROW.names)
 def test_a_flipped_bit_in_any_column_is_noticed(shard, column):
     group = pq.read_metadata(shard).row_group(0)

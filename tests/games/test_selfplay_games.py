@@ -8,12 +8,11 @@
 from typing import Any
 
 import puct_helpers
-import pytest
 from helpers import state
 from network_helpers import killed_at
 from selfplay_helpers import SETTINGS, play_into, read
 
-from distill.common import UserError, run_folder
+from distill.common import run_folder
 from distill.common.settings import build
 from distill.games import reader, schema
 from distill.games.settings import SelfPlaySettings
@@ -65,16 +64,6 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(tmp_path
     assert (played, sum(told)) == ([left], left)
     assert cut["shards"] == play_into(tmp_path / "whole")["shards"]
     assert [path.name for path in (tmp_path / "cut").glob(".*")] == [".lock"]
-
-
-def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path):
-    few = play_into(tmp_path, 8)
-    more = play_into(tmp_path, 12)
-    assert more["shards"][:2] == few["shards"]
-    with pytest.raises(UserError, match="simulations 6 there, 7 here"):
-        play_into(tmp_path, settings=build(SelfPlaySettings, dict(SETTINGS), {"simulations": 7}))
-    with pytest.raises(UserError, match="network some network there, another here"):
-        play_into(tmp_path, 8, network="another")
 
 
 def test_gumbel_games_record_their_policy_in_thousandths_and_leaves_may_be_valued_by_playouts(tmp_path):
