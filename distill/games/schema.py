@@ -108,9 +108,7 @@ class Shard(BaseModel):
 
 def shard_of(name: str, table: pa.Table, metadata: Mapping[str, Any], content: bytes) -> Shard:
     """A shard's entry for a record; packed boards have no simulations."""
-    simulations = 0
-    if "simulations" in table.column_names:
-        simulations = int(np.from_dlpack(table["simulations"].combine_chunks()).sum(dtype=np.int64))
+    simulations = sum(table["simulations"].to_pylist()) if "simulations" in table.column_names else 0
     return Shard(
         name=name, first_game=metadata["first_game"], games=metadata["games"], rows=len(table),
         simulations=simulations, sha256=hashlib.sha256(content).hexdigest(), content_hash=content_hash(table),
