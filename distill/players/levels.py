@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import file_hash, provenance
-from distill.game.rules import COLUMNS_FROM_CENTRE, Bitboards, landing, legal_mask
+from distill.game.rules import COLUMNS_FROM_CENTRE, FULL_BOARD, Bitboards, landing, legal_mask, winning_cells
 from distill.game.tactics import Columns, traps, wins, wins_in
 from distill.networks import finding
 from distill.players.player import Choices, Player, Seeds, checked_choices, draw_by
@@ -146,12 +146,8 @@ def has_trap(current: Bitboards, mask: Bitboards) -> NDArray[np.bool_]:
 
 def lets_win_on_top(current: Bitboards, mask: Bitboards) -> Columns:
     """bool (B, 7), True where a stone of the side to move lets the opponent win on top of it."""
-    opponent = current ^ mask
-    cells = landing(mask)
-    losing = np.zeros(cells.shape, np.bool_)
-    for column, cell in enumerate(cells.T):
-        losing[:, column] = (cell != 0) & wins(opponent, mask | cell)[:, column]
-    return losing
+    above = landing(mask) << np.uint64(1) & np.uint64(FULL_BOARD)
+    return above & winning_cells(current ^ mask)[:, None] != 0
 
 
 def _at_temperature(policy: Shares, temperature: float) -> Shares:

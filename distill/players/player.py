@@ -115,22 +115,16 @@ def seeds_for(seed: int, *numbers: ArrayLike) -> Seeds:
     return seeds
 
 
-def draw_column(allowed: NDArray[np.bool_], seeds: Seeds) -> NDArray[np.int64]:
-    """int64 (B,), for each row a column drawn evenly among those allowed, bool (B, A), by its seed, uint64 (B,)."""
-    # The column with this number among the allowed ones.
-    number = np.floor(_fraction(seeds) * allowed.sum(1)).astype(np.int64)
-    return np.argmax(allowed.cumsum(1) > number[:, None], 1)
+def draw_by(weights: NDArray[Any], seeds: Seeds) -> NDArray[np.int64]:
+    """int64 (B,), for each row a column drawn in proportion to its weights, (B, A), with its seed, uint64 (B,)."""
+    reached = weights.cumsum(1)
+    fractions = (splitmix64(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53  # uniform in [0, 1)
+    return np.argmax(reached > fractions[:, None] * reached[:, -1:], 1)
 
 
-def draw_by(policy: NDArray[np.float64], seeds: Seeds) -> NDArray[np.int64]:
-    """int64 (B,), for each row a column drawn by its probabilities, (B, A), with its seed, uint64 (B,)."""
-    reached = policy.cumsum(1)
-    return np.argmax(reached > _fraction(seeds)[:, None] * reached[:, -1:], 1)
-
-
-def _fraction(seeds: Seeds) -> NDArray[np.float64]:
-    """float64 (B,), in [0, 1), uniform over seeds."""
-    return (splitmix64(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+def evenly(columns: NDArray[np.bool_], seeds: Seeds, value: NDArray[np.float64] | None = None) -> Choices:
+    """The choices of a player that draws evenly among these columns, bool (B, A)."""
+    return Choices(moves=draw_by(columns, seeds), policy=columns / columns.sum(1, keepdims=True), value=value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,4 +140,4 @@ class RandomPlayer:
             for stones in (current ^ mask, current):  # own wins last, so that they overrule blocks
                 urgent = wins(stones, mask)
                 allowed = np.where(urgent.any(1, keepdims=True), urgent, allowed)
-        return Choices(moves=draw_column(allowed, seeds), policy=allowed / allowed.sum(1, keepdims=True))
+        return evenly(allowed, seeds)

@@ -32,7 +32,7 @@ from distill.common.provenance import extra
 from distill.game import encoding
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import COLUMNS, ROWS, Bitboards, Position, legal_mask
-from distill.players.player import Choices, Seeds, draw_column
+from distill.players.player import Choices, Seeds, evenly
 
 
 def is_installed() -> bool:
@@ -90,8 +90,7 @@ class SolverPlayer:
         scored = score_boards(current, mask, self.workers)
         best = scored.max(1, keepdims=True, initial=FULL_COLUMN)
         allowed = (scored == best) & legal_mask(mask)
-        policy = allowed / allowed.sum(1, keepdims=True)
-        return Choices(moves=draw_column(allowed, seeds), policy=policy, value=np.sign(best[:, 0]).astype(np.float64))
+        return evenly(allowed, seeds, np.sign(best[:, 0]).astype(np.float64))
 
 
 def _score(current: Bitboards, mask: Bitboards) -> NDArray[np.int8]:
