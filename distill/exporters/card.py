@@ -22,15 +22,6 @@ from distill.networks import finding
 _TEMPLATE, *_parts = Path(__file__).with_suffix(".md").read_text(encoding="utf-8").split("%% ")
 _PARTS = {part.partition("\n")[0]: part.partition("\n")[2] for part in _parts}
 """Name → text of what only some cards have."""
-_SHIPPED = {
-    "cnn": (),
-    "cnn-strong": ("labels-200",),
-    "pillar": ("labels-200",),
-    "pillar-large": (),
-    "transformer": (),
-    "transformer-strong": ("labels-200",),
-}
-"""The networks of `models/reference/`, with the folders of `data/reference/` from which they learned."""
 HUB = "connect4-distill"
 """The organisation on the Hugging Face Hub in which the cards name data sets."""
 _TOP1 = {
@@ -63,7 +54,7 @@ def results(folder: Path | None, metrics: Mapping[str, Any] | None = None) -> di
     # Settings that were not used are no information.
     training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
     place = Path(run.get("out") or "")
-    ships = place.parent == Path("models") / finding.REFERENCE and place.name in _SHIPPED
+    ships = place.parent == Path("models") / finding.REFERENCE and f"purpose {place.name}" in _PARTS
     if ships and training:
         training.setdefault("commands", f"pipelines/reference.sh {place.name}")
     known = {
@@ -95,7 +86,6 @@ def _grades(folder: Path) -> dict[str, Any] | None:
 def write(record: Mapping[str, Any], folder: Path) -> str:
     """The card as Markdown, from the content of `export.json`; the folder has the files, for their sizes."""
     formats = [format for format in FORMATS.values() if format.file in record["files"]]
-    learned_from = _SHIPPED.get(record["network"], ()) if record["ships"] else ()
     return _TEMPLATE.format(
         **{
             **record,
@@ -109,9 +99,9 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
             "value": _PARTS["value"] if record["value_head"] else "",
             "guide": _PARTS["guide"].rstrip() if record["value_head"] else "",
             **{name: _of_shipped(name, record) for name in ("purpose", "stages", "walk")},
+            "datasets": _of_shipped("datasets", record).format(hub=HUB).rstrip() or "[]",
             "training": f"```json\n{json.dumps(record['training'], indent=1)}\n```",
             "license": "apache-2.0" if record["ships"] else "unknown",
-            "datasets": json.dumps([f"{HUB}/{name}" for name in learned_from]),
             "index": _index(record),
             "licence": _PARTS["shipped licence" if record["ships"] else "user licence"].rstrip(),
             "figures": "\n".join(_figures(record)) or _PARTS["no figures"].rstrip(),
@@ -120,7 +110,7 @@ def write(record: Mapping[str, Any], folder: Path) -> str:
 
 
 def _of_shipped(part: str, record: Mapping[str, Any]) -> str:
-    """What a person wrote about a network that ships; empty for other networks."""
+    """What `card.md` has for this network, if it ships; empty for other networks."""
     return _PARTS.get(f"{part} {record['network']}", "") if record["ships"] else ""
 
 
