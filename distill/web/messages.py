@@ -21,23 +21,31 @@ PerColumn = Field(min_length=rules.COLUMNS, max_length=rules.COLUMNS)
 Row = Annotated[list[Cell], PerColumn]
 Board = Annotated[list[Row], Field(min_length=rules.ROWS, max_length=rules.ROWS)]
 Column = Annotated[int, Field(ge=0, lt=rules.COLUMNS)]
-PlayerName = Annotated[str, Field(min_length=1, max_length=80, description="from /api/v1/players, such as uct:1000")]
-MOVES = "columns 1-7 from the empty board"
-Moves = Annotated[str, Field(max_length=rules.CELLS, pattern="^[1-7]*$", description=MOVES)]
-Seed = Annotated[int | None, Field(ge=0, lt=2**63, description="of random choices; equal seeds give equal answers")]
+Moves = Annotated[
+    str, Field(max_length=rules.CELLS, pattern="^[1-7]*$", description="columns 1-7 from the empty board")
+]
 
 
 class Reply(BaseModel, use_attribute_docstrings=True):
     """What the API gives; the docstrings of its fields describe them at /docs.html."""
 
 
-class Request(BaseModel, extra="forbid", json_schema_extra={"examples": [{"player": "uct:1000", "moves": "4453"}]}):
+class Question(BaseModel, extra="forbid", use_attribute_docstrings=True):
+    """What every request for an evaluation names."""
+
+    player: str = Field(min_length=1, max_length=80)
+    """from /api/v1/players, such as uct:1000"""
+    seed: int | None = Field(None, ge=0, lt=2**63)
+    """of random choices; equal seeds give equal answers"""
+
+
+class Request(Question, json_schema_extra={"examples": [{"player": "uct:1000", "moves": "4453"}]}):
     """A position, as moves from the empty board or as a board, and a player."""
 
-    player: PlayerName
-    moves: Moves | None = Field(None, description=MOVES)
-    board: Board | None = Field(None, description="instead of moves: six rows, row 0 on top, +1 the side to move")
-    seed: Seed = None
+    moves: Moves | None = None
+    """columns 1-7 from the empty board"""
+    board: Board | None = None
+    """instead of moves: six rows, row 0 on top, +1 the side to move"""
 
     def position(self) -> Position:
         """The position. Raises HTTPException (422) for an impossible or a finished one."""
@@ -50,12 +58,10 @@ class Request(BaseModel, extra="forbid", json_schema_extra={"examples": [{"playe
         return position
 
 
-class GameRequest(BaseModel, extra="forbid", json_schema_extra={"examples": [{"player": "pillar", "moves": "4453"}]}):
+class GameRequest(Question, json_schema_extra={"examples": [{"player": "pillar", "moves": "4453"}]}):
     """A game from the empty board, finished or not, and a player."""
 
-    player: PlayerName
     moves: Moves
-    seed: Seed = None
 
     def positions(self) -> list[Position]:
         """Each position of the game that is not over. Raises HTTPException (422) for impossible moves."""
