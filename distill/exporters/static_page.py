@@ -163,18 +163,14 @@ def runtime_archive() -> Path:
         return archive
     say(f"fetching {RUNTIME} {VERSION} (31 MB, MIT licence) from the npm registry into {cache}")
     try:
-        fetched = _fetch(ADDRESS)
+        with urllib.request.urlopen(ADDRESS, timeout=60) as reply:
+            fetched = reply.read()
     except (OSError, http.client.HTTPException) as error:  # no connection, no such host, or cut off
         raise UserError(f"{RUNTIME} cannot be fetched ({error}); put {ADDRESS} into {cache}") from error
     if _integrity(fetched) != INTEGRITY:
         raise UserError(f"{ADDRESS}: this is not version {VERSION} as published (its SHA-512 differs)")
     write_atomically(archive, fetched)
     return archive
-
-
-def _fetch(address: str) -> bytes:
-    with urllib.request.urlopen(address, timeout=60) as reply:
-        return bytes(reply.read())
 
 
 def _integrity(content: bytes) -> str:

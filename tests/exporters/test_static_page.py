@@ -3,6 +3,7 @@ nothing is asked of any other host, and writing the page again keeps what else l
 """
 
 import http.client
+import io
 import json
 import re
 import shutil
@@ -161,20 +162,20 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
 def test_the_runtime_is_fetched_once_and_again_where_it_is_damaged_or_not_the_published_one(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(static_page, "INTEGRITY", static_page._integrity(b"published"))
-    monkeypatch.setattr(static_page, "_fetch", lambda _: b"something else")
+    published, fetch = b"something else", Mock(side_effect=lambda *_, **__: io.BytesIO(published))
+    monkeypatch.setattr("urllib.request.urlopen", fetch)
     with pytest.raises(UserError, match="SHA-512 differs"):
         static_page.runtime_archive()
     assert not list(tmp_path.iterdir())
-    fetched = []
-    monkeypatch.setattr(static_page, "_fetch", lambda address: fetched.append(address) or b"published")
+    published = b"published"
     archive = static_page.runtime_archive()
     assert static_page.runtime_archive() == archive
     archive.write_bytes(b"damaged")
     assert static_page.runtime_archive().read_bytes() == b"published"
-    assert len(fetched) == 2
+    assert fetch.call_count == 3
 
     archive.unlink()
     for error in (OSError("no route to host"), http.client.IncompleteRead(b"published")):
-        monkeypatch.setattr(static_page, "_fetch", Mock(side_effect=error))
+        fetch.side_effect = error
         with pytest.raises(UserError, match=rf"{re.escape(str(error))}.*put https://registry\.npmjs\.org/.*tgz into"):
             static_page.runtime_archive()
