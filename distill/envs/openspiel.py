@@ -34,9 +34,6 @@ def bot(player: Any, seed: int = 0) -> Any:
             choices = checked_choices(chosen, *bitboards_of([position]), seeds_for(seed, position.ply))
             return int(choices.moves[0])
 
-        def restart(self) -> None:
-            """Nothing to forget."""
-
         def restart_at(self, state: Any) -> None:
             """Nothing to forget."""
 
