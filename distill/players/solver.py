@@ -69,11 +69,11 @@ def score_boards(current: Bitboards, mask: Bitboards, workers: int = 1, advance:
     """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
     starts = range(0, len(current), _CHUNK)
     tasks = [(current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts]
-    parts = [np.empty((0, COLUMNS), np.int8)]
-    for chunk in executors.results(executors.shared(workers if len(tasks) > 1 else 1), _score, tasks):
-        parts.append(chunk)
-        advance(len(chunk))
-    return np.concatenate(parts)
+    scored = np.empty((len(current), COLUMNS), np.int8)
+    for number, part in executors.completed(executors.shared(workers if len(tasks) > 1 else 1), _score, tasks):
+        scored[number * _CHUNK : (number + 1) * _CHUNK] = part
+        advance(len(part))
+    return scored
 
 
 @dataclass(frozen=True, kw_only=True)
