@@ -82,47 +82,39 @@ def _quiet(moves: Opening) -> Position | None:
 
 
 def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int, advance: Advance = silent) -> Games:
-    """Play every pairing to its end; no opening ends the game.
+    """Play every pairing, at least one, to its end; no opening ends the game.
 
     A player's seed is a function of (seed, game, ply), so a game does not depend on the others. `advance` is told the
     number of games that ended. Raises OutputError for an illegal move.
     """
     # Set up all games after their openings.
     current, mask = bitboards_of(from_moves(pairing.opening) for pairing in pairings)
-    seats = np.array([(pairing.first, pairing.second) for pairing in pairings], np.int64).reshape(-1, 2)
-    plies = np.array([len(pairing.opening) for pairing in pairings], np.int64)
+    seats = np.array([(pairing.first, pairing.second) for pairing in pairings])
     results = np.zeros(len(pairings), np.float32)
     lines = [list(pairing.opening) for pairing in pairings]
-    states, moves, numbers = [np.zeros((0, 6, 7), np.int8)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    batches = []  # states, moves and games
 
     live = np.arange(len(pairings))
     while len(live):
         # One batch for each player that is to move somewhere.
+        plies = np.bitwise_count(mask).astype(np.int64)
         to_move = seats[live, plies[live] % 2]
         for index in np.unique(to_move):
             games = live[to_move == index]
             seeds = seeds_for(seed, games, plies[games])
             columns = checked_choices(players[index], current[games], mask[games], seeds).moves
-            states.append(boards(current[games], mask[games]))
-            moves.append(columns)
-            numbers.append(games)
+            batches.append((boards(current[games], mask[games]), columns, games))
             for game, column in zip(games, columns, strict=True):
                 lines[game].append(int(column))
             current[games], mask[games], won = after_moves(current[games], mask[games], columns)
             results[games] = np.where(won, 1 - 2 * (plies[games] % 2), 0)  # for the player with the first stone
-            plies[games] += 1
         # Finished games leave the batch.
         over = (results[live] != 0) | (mask[live] == FULL_BOARD)
         advance(int(over.sum()))
         live = live[~over]
 
-    return Games(
-        results=results,
-        lines=tuple(map(tuple, lines)),
-        states=np.concatenate(states),
-        moves=np.concatenate(moves),
-        game=np.concatenate(numbers),
-    )
+    states, moves, game = map(np.concatenate, zip(*batches, strict=True))
+    return Games(results=results, lines=tuple(map(tuple, lines)), states=states, moves=moves, game=game)
 
 
 def paired(first: int, second: int, starts: Sequence[Opening]) -> list[Pairing]:
