@@ -102,7 +102,7 @@ def run(config: EvaluateConfig) -> str:
         folder.begin()
         write_atomically(out / REPORT, ("\n\n".join(page) + "\n").encode())
         folder.finish(report.plain(metrics))
-    return f"{' · '.join(last)} · {out / 'report.md'}"
+    return f"{' · '.join(last)} · {out / REPORT}"
 
 
 def _grade_players(config: EvaluateConfig, players: Sequence[Player], metrics: dict[str, Any], page: list[str]) -> str:
