@@ -1,5 +1,6 @@
-"""Games on the page, played in headless Chromium against `python -m distill.serve`: the browser's rules are Python's, a
-server that is busy, fails or is a login page gets one clear line, and no other host is asked.
+"""Games on the page, played in headless Chromium against `python -m distill.serve`: the browser's rules are Python's,
+the analysis shows the API's policy, value, visits and scores column by column, a server that is busy, fails or is a
+login page gets one clear line, and no other host is asked.
 """
 
 import json
@@ -11,6 +12,7 @@ from distill.common import provenance, read_object
 from distill.game import rules
 from distill.game.encoding import boards
 from tests import pages
+from tests.api_helpers import FULL_LEFT
 
 
 def check_end(page, moves: str) -> None:
@@ -79,6 +81,36 @@ def test_a_win_is_marked_on_its_stones(page, moves, winner, cells):
         pages.column(page, 7).click(force=True)
         pages.status_says(page, "The game is over")
         assert pages.moves_of(page) == moves
+
+
+def test_the_networks_policy_and_value_are_shown(page, server):
+    pages.start(page, FULL_LEFT)
+    assert page.is_hidden("#strips"), "in a game nobody is told what to play"
+    page.click("#tab-analysis")
+    page.locator("#network-on").check()
+    reply = pages.asked(page, server, page.input_value("#network-who"), FULL_LEFT)
+    percents = [round(100 * share) for share in reply["policy"]]
+    shown = pages.cells_of(page, "network")
+    assert [0 if text == "<1" else int(text) for text in shown] == percents
+    sign = "+" if reply["value"] > 0 else "−"
+    assert f"value {sign}{abs(reply['value']):.2f} for Yellow" in page.inner_text("#network-strip")
+    best = page.locator("#network-strip .best").get_attribute("aria-label")
+    assert best.startswith(f"column {reply['move'] + 1}:")
+
+
+def test_the_searchs_and_the_solvers_opinions_are_shown(page, server):
+    pages.start(page, "41424", first="person")
+    page.click("#tab-analysis")
+    assert page.is_checked("#solver-on")
+    page.locator("#search-on").check()
+    page.select_option("#search-who", search := "reference/pillar@puct:200")
+    scores = pages.asked(page, server, "solver", "41424")["scores"]
+    assert pages.cells_of(page, "solver") == [f"+{s}" if s > 0 else f"−{-s}" if s else "0" for s in scores]
+    visits = [round(100 * share) for share in pages.asked(page, server, search, "41424")["policy"]]
+    assert [0 if text == "<1" else int(text) for text in pages.cells_of(page, "search")] == visits
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("o")
+    assert not page.locator("#solver-strip").is_visible()
 
 
 def test_players_switch_sides_and_colours_are_watched_and_kept_for_the_next_visit(page, server):
