@@ -56,15 +56,9 @@ def test_a_game_is_answered_in_one_request_as_each_of_its_positions_alone(client
         assert line in refusal(client, 422, path="/api/v1/game", player=player, moves=moves)
 
 
-@pytest.mark.parametrize("player", ["uct:500", "mcts-solver:500", "small@puct:50"])
-def test_a_search_answers_with_its_share_of_visits_and_takes_a_win_as_the_solver_does(client, player):
+def test_the_solver_answers_with_its_scores(client):
     solved = ask(client, player="solver", moves="414243").json()
-    assert (solved["move"], solved["value"], solved["scores"][3]) == (3, 1, 22 - 4)
-    reply = ask(client, player=player, moves="414243").json()
-    assert reply["move"] == 3
-    assert sum(reply["policy"]) == pytest.approx(1)
-    assert reply["policy"][3] == max(reply["policy"])
-    assert reply["value"] > 0.5
+    assert (solved["move"], solved["policy"], solved["value"], solved["scores"][3]) == (3, None, 1, 22 - 4)
 
 
 EMPTY_ROWS = [[0] * 7 for _ in range(5)]
