@@ -112,21 +112,20 @@ def test_a_blunder_is_found_and_what_was_better_is_shown(page, solver):
     assert page.evaluate("location.hash.slice(1)") == game
 
 
-def test_a_link_opens_in_the_analysis_without_a_reply_and_the_own_game_stays(browser, server):
-    with pages.open_page(browser, server) as page:
-        pages.start(page, "44", first="person", second="person")
-        pages.visit(page)
-        assert page.get_attribute("#tab-play", "aria-selected") == "true", "the page's own address"
-        pages.visit(page, f"{server}?shared#4441")
-        assert page.get_attribute("#tab-analysis", "aria-selected") == "true"
-        pages.visit(page)
-        assert (page.get_attribute("#tab-analysis", "aria-selected"), stones(page)) == ("true", 4)
-        page.wait_for_selector("#solver-strip[data-state=shown]")
-        page.wait_for_timeout(600)
-        assert stones(page) == 4
-        page.get_by_role("button", name="Play this position").click()
-        assert page.get_attribute("#tab-play", "aria-selected") == "true"
-        assert pages.moves_of(page).startswith("4441")
+def test_a_link_opens_in_the_analysis_without_a_reply_and_the_own_game_stays(page, server):
+    pages.start(page, "44", first="person", second="person")
+    pages.visit(page)
+    assert page.get_attribute("#tab-play", "aria-selected") == "true", "the page's own address"
+    pages.visit(page, f"{server}?shared#4441")
+    assert page.get_attribute("#tab-analysis", "aria-selected") == "true"
+    pages.visit(page)
+    assert (page.get_attribute("#tab-analysis", "aria-selected"), stones(page)) == ("true", 4)
+    page.wait_for_selector("#solver-strip[data-state=shown]")
+    page.wait_for_timeout(600)
+    assert stones(page) == 4
+    page.get_by_role("button", name="Play this position").click()
+    assert page.get_attribute("#tab-play", "aria-selected") == "true"
+    assert pages.moves_of(page).startswith("4441")
 
 
 def test_the_mistakes_of_a_review_can_be_retried_one_after_another(page, solver):
