@@ -1,5 +1,5 @@
-"""The solver that grades: its scores are those of a plain search, mirrored on mirrored boards, with known values, and
-the same from several processes; without the package one line names the command that installs it.
+"""The solver that grades: its scores are those of a plain search, with known values, and the same from several
+processes (of mirrored boards: `test_benchmark`); without the package one line names the command that installs it.
 """
 
 import sys
@@ -10,7 +10,7 @@ from helpers import bits, random_positions
 
 from distill.common import UserError, provenance
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import EMPTY, Position, from_moves, is_over, is_won, legal_columns, mirror, next_position
+from distill.game.rules import EMPTY, Position, from_moves, is_over, is_won, legal_columns, next_position
 from distill.players.solver import score_boards
 from experiments.boards.plies import moves_to_end
 
@@ -53,11 +53,6 @@ def test_moves_to_end_counts_the_plies_of_perfect_play(solver):
         score, plies = plain_best(position, {})
         assert moves_to_end([score], [position.ply]).tolist() == [plies]
     assert moves_to_end([1, 0], [0, 0]).tolist() == [41, 42]
-
-
-def test_a_mirrored_board_has_the_mirrored_scores(solver):
-    for position in random_positions(100, 20, seed=7):
-        assert solver.scores(mirror(position)) == solver.scores(position)[::-1]
 
 
 def test_known_scores(solver):
