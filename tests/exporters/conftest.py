@@ -1,9 +1,11 @@
-"""The page without a server, as `docs/website.md` makes it."""
+"""The page without a server, as `docs/website.md` makes it, and few boards to grade."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from distill.exporters import quantized
 from tests import pages
 
 
@@ -13,3 +15,10 @@ def site(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("host") / "below" / "site"
     pages.write_site(folder)
     return folder
+
+
+@pytest.fixture
+def few_graded_boards(monkeypatch):
+    """Files in 8 bits are graded on few boards."""
+    few = [boards[np.arange(0, len(boards), 50)] for boards in quantized.graded_boards()]
+    monkeypatch.setattr(quantized, "graded_boards", lambda: few)

@@ -28,14 +28,6 @@ def core():
     return tiny_network(value_head=True)
 
 
-@pytest.fixture
-def few_graded_boards(monkeypatch):
-    """Formats in 8 bits are converted as ever, but graded on few boards, on which a loss means nothing."""
-    few = [boards[np.arange(0, len(boards), 50)] for boards in quantized.graded_boards()]
-    monkeypatch.setattr(quantized, "graded_boards", lambda: few)
-    monkeypatch.setattr(quantized, "check", lambda *_: None)
-
-
 def test_an_export_leaves_the_model_its_facts_examples_card_and_sums(exported):
     folder = exported / "saved_model"
     assert {p.name for p in exported.iterdir()} == {".lock", "_run.json", "best.keras", "saved_model"}
@@ -66,7 +58,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("network", "name"), CASES)
-def test_every_network_can_be_exported_to_every_format(tmp_path, network, name, few_graded_boards):
+def test_every_network_can_be_exported_to_every_format(tmp_path, network, name, few_graded_boards, monkeypatch):
+    monkeypatch.setattr(quantized, "check", lambda *_: None)  # on few boards a loss means nothing
     keras.utils.set_random_seed(1)
     trained = REFERENCE.parent / network / "best.keras"
     core = saved.load_core(trained) if trained.exists() else networks.build(network, value_head=True)

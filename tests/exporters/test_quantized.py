@@ -110,11 +110,9 @@ def test_losses_are_differences_of_the_graders_grades():
 
 
 @pytest.fixture
-def writing(tmp_path, monkeypatch):
+def writing(tmp_path, monkeypatch, few_graded_boards):
     """Convert to a file whose outputs are a function of the right ones; returns the error."""
     core = tiny_network(value_head=True)
-    few = [boards[np.arange(0, len(boards), 50)] for boards in quantized.graded_boards()]
-    monkeypatch.setattr(quantized, "graded_boards", lambda: few)
 
     def complaint(change) -> str:
         def outputs(_format, _path, boards):
