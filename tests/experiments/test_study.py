@@ -111,14 +111,6 @@ def test_a_shipped_recipe_uses_flags_that_exist(path):
             )
 
 
-def test_a_wrong_recipe_is_named(here, capsys):
-    Path("study.toml").write_text(SMALL.replace('against = "baseline"', 'against = "bassline"'))
-    assert run() == 1
-    error = capsys.readouterr().err
-    assert "study.toml" in error
-    assert "no run bassline; there are baseline, few" in error
-
-
 def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
     calls, graded = here
     assert run() == 0
