@@ -97,12 +97,11 @@ class LevelPlayer:
 
     name: str
     base: Player
-    level: Level
 
     def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         policy = checked_choices(self.base, current, mask, seeds).policy
         assert policy is not None  # networks, searches and the solver have one
-        shares = probabilities(self.level, policy, current, mask)
+        shares = probabilities(named(self.name), policy, current, mask)
         return Choices(moves=draw_by(shares, seeds), policy=shares)
 
 

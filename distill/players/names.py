@@ -165,8 +165,7 @@ def make(name: str, workers: int = 1, *, fast: bool = False) -> Player:
         return as_player(openspiel.player(lambda seat, seed: openspiel.mcts(parts.simulations, seed)), name)
     # A level needs the player whose policy it changes.
     if parts.player in LEVELS:
-        base = make(levels.base_name(name), workers, fast=fast)
-        return levels.LevelPlayer(name=name, base=base, level=levels.named(name))
+        return levels.LevelPlayer(name=name, base=make(levels.base_name(name), workers, fast=fast))
     if parts.player:
         compiling.prepare("uct")
         settings = UctSettings(simulations=parts.simulations, **SEARCHES[parts.player])

@@ -65,10 +65,10 @@ class GameRequest(Question, json_schema_extra={"examples": [{"player": "pillar",
 
     def positions(self) -> list[Position]:
         """Each position of the game that is not over. Raises HTTPException (422) for impossible moves."""
-        is_over = rules.is_over(position_after(self.moves))
+        position_after(self.moves)
         columns = (int(column) - 1 for column in self.moves)
-        positions = [*accumulate(columns, rules.next_position, initial=rules.EMPTY)]
-        return positions[:-1] if is_over else positions
+        positions = accumulate(columns, rules.next_position, initial=rules.EMPTY)
+        return [position for position in positions if not rules.is_over(position)]
 
 
 class Analysis(Reply):

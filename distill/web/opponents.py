@@ -129,9 +129,8 @@ class Opponents:
             return self._guided, lambda: self.custom[name]
         parts = names.parse(name)
         if parts.player in names.LEVELS:
-            level = levels.named(name)
-            queue, base = self._resolve(level.player)
-            return queue, partial(_level, name, level, base)
+            queue, base = self._resolve(levels.named(name).player)
+            return queue, partial(_level, name, base)
         if name == "solver":
             if not self.has_solver:
                 raise HTTPException(404, "the solver is not installed here")
@@ -164,8 +163,8 @@ def _load(name: str, folder: Path, _changed: int) -> Player:
     return network.load(name, folder, parts.mode, parts.simulations, fast=True, int8=True)
 
 
-def _level(name: str, level: levels.Level, base: Callable[[], Player]) -> Player:
-    return levels.LevelPlayer(name=name, base=base(), level=level)
+def _level(name: str, base: Callable[[], Player]) -> Player:
+    return levels.LevelPlayer(name=name, base=base())
 
 
 def _choose(make: Callable[[], Player], positions: Sequence[Position], seed: int) -> list[Analysis]:

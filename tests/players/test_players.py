@@ -133,7 +133,7 @@ def test_a_player_whose_answer_cannot_be_used_is_named(answer, line):
     with pytest.raises(OutputError, match=line):
         checked_choices(Odd(), current, mask, np.zeros(2, np.uint64))
     if isinstance(answer, Choices) and answer.policy is not None:
-        level = levels.LevelPlayer(name="club", base=Odd(), level=levels.named("club"))
+        level = levels.LevelPlayer(name="club", base=Odd())
         with pytest.raises(OutputError, match=line):
             level.choose(current, mask, np.zeros(2, np.uint64))
 
