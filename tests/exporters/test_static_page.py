@@ -110,16 +110,10 @@ def test_nothing_is_asked_of_any_other_host_and_nobody_of_the_server(page, addre
     assert not [*site.rglob("*.mjs")]  # Debian's nginx has no type for them, and browsers refuse a module without one
 
 
-def write_quickly(monkeypatch) -> None:
-    """Leave out what takes seconds, for tests of the folder."""
+def test_an_older_page_is_replaced_or_stays_and_its_networks_are_named(tmp_path, monkeypatch):
     converted = conversion.Converted(difference=0.0)
     monkeypatch.setattr(conversion, "convert", lambda _name, _core, path: path.write_bytes(b"net") and converted)
     monkeypatch.setattr(static_page, "runtime_archive", lambda: None)
-    monkeypatch.setattr(static_page, "_add_runtime", lambda site, _: (site / "ort").mkdir())
-
-
-def test_an_older_page_is_replaced_or_stays_and_its_networks_are_named(tmp_path, monkeypatch):
-    write_quickly(monkeypatch)
     out = tmp_path / "page"
     static_page.write_static_page([MODEL], out)
     (out / "CNAME").touch()
