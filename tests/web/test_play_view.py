@@ -12,10 +12,6 @@ MORE = False
 DRAW = "656173566152215676422337377473141445425321"
 
 
-def oppose(page, name: str) -> None:
-    page.get_by_role("radio", name=re.compile(f"^{name}")).check()
-
-
 def press(page, columns: str) -> None:
     """Play columns in the person's turns."""
     for column in columns:
@@ -23,14 +19,8 @@ def press(page, columns: str) -> None:
         pages.column(page, int(column)).click()
 
 
-def win(page) -> None:
-    pages.reply_with(page, 1, 2, 3)
-    press(page, "4444")
-    pages.status_says(page, "You won in 7 moves. Four in a row.")
-
-
 def test_an_opponent_and_a_colour_are_chosen_and_an_engine_that_is_first_waits_for_the_start(page):
-    oppose(page, "Beginner")
+    page.get_by_role("radio", name="Beginner").check()
     page.get_by_role("radio", name="Yellow, second").check()
     pages.status_says(page, "Start the game: Beginner moves first")
     pages.column(page, 4).click(force=True)
@@ -41,7 +31,9 @@ def test_an_opponent_and_a_colour_are_chosen_and_an_engine_that_is_first_waits_f
 
 
 def test_a_won_game_ends_with_the_score_a_rematch_and_a_review(page):
-    win(page)
+    pages.reply_with(page, 1, 2, 3)
+    press(page, "4444")
+    pages.status_says(page, "You won in 7 moves. Four in a row.")
     assert page.inner_text("#end-title") == "You won in 7 moves"
     assert page.inner_text("#end-score") == "Your score against Casual: 1 won, 0 drawn, 0 lost."
     page.get_by_role("button", name="Take back").click()

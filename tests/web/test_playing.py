@@ -15,15 +15,6 @@ from tests import pages
 from tests.api_helpers import FULL_LEFT
 
 
-def check_end(page, moves: str) -> None:
-    position = rules.from_moves(moves)
-    is_won = rules.is_won(position)
-    ending = "You lost" if position.ply % 2 == 0 else f"You won in {position.ply} moves"
-    pages.status_says(page, ending if is_won else "Draw")
-    assert pages.stones(page) == position.ply
-    assert (page.locator(".won-ring").count() >= 4) == is_won
-
-
 def test_a_whole_game_by_keyboard_alone(page):
     pages.start(page, "", second="small")
     page.keyboard.press("ArrowRight")  # onto the board
@@ -38,7 +29,12 @@ def test_a_whole_game_by_keyboard_alone(page):
             page.keyboard.press("ArrowRight")
         page.keyboard.press("Enter")
 
-    check_end(page, pages.play_at_random(page, press, seed=5))
+    position = rules.from_moves(pages.play_at_random(page, press, seed=5))
+    is_won = rules.is_won(position)
+    ending = "You lost" if position.ply % 2 == 0 else f"You won in {position.ply} moves"
+    pages.status_says(page, ending if is_won else "Draw")
+    assert pages.stones(page) == position.ply
+    assert (page.locator(".won-ring").count() >= 4) == is_won
     page.keyboard.press("n")
     pages.status_says(page, "You are Red against small: drop a stone")
     assert pages.moves_of(page) == ""
@@ -204,9 +200,6 @@ def test_a_reply_that_is_not_the_servers_or_asks_to_wait_an_hour_is_told_in_one_
         pages.start(page, "", second="small")
         page.keyboard.press("4")
         pages.status_says(page, line)
-        page.route("**/api/v1/players", lambda route: route.fulfill(**reply))
-        pages.visit(page)
-        pages.status_says(page, "The players cannot be loaded", line)
 
 
 def test_networks_are_offered_with_their_sizes_and_play_with_a_search(page):

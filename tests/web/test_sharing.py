@@ -21,14 +21,6 @@ PAPER, RED, YELLOW, HOLE = (255, 254, 251), (0xCF, 0x2F, 0x38), (0xFF, 0xC0, 0x2
 OVERFLOW = "one => [one.scrollWidth - one.clientWidth, one.scrollHeight - one.clientHeight]"
 
 
-def win_against_club(page) -> None:
-    pages.reply_with(page, 1, 2, 3)
-    for _ in range(4):
-        pages.wait_for_turn(page)
-        pages.column(page, 4).click()
-    pages.status_says(page, "Four in a row.")
-
-
 def board_in(picture: np.ndarray, width: int) -> list[list[int]]:
     """The stones in a picture of a board: 1 red, -1 yellow, 0 empty, row 0 on top."""
     scale = width / 1000
@@ -51,7 +43,11 @@ def board_after(moves: str) -> list[list[int]]:
 
 def test_a_result_is_shared_as_link_picture_and_gif_of_the_last_eight_moves(browser, server):
     with pages.open_page(browser, server, more=False, permissions=["clipboard-read", "clipboard-write"]) as page:
-        win_against_club(page)
+        pages.reply_with(page, 1, 2, 3)
+        for _ in range(4):
+            pages.wait_for_turn(page)
+            pages.column(page, 4).click()
+        pages.status_says(page, "Four in a row.")
         page.locator("#end").get_by_role("button", name="Share").click()
         assert page.inner_text("#sharing-text") == "I beat Casual in 4 moves: your turn"
         page.get_by_role("button", name="Copy link").last.click()
