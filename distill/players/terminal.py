@@ -84,5 +84,4 @@ def _play(word: str, columns: list[int]) -> str:
 
 def board_text(columns: Sequence[int]) -> str:
     """The board after these moves (0-6), six lines and the column numbers."""
-    numbers = " ".join(str(column + 1) for column in range(rules.COLUMNS))
-    return f"\n{rules.draw(rules.from_moves(columns))}\n{numbers}\n"
+    return f"\n{rules.draw(rules.from_moves(columns))}\n1 2 3 4 5 6 7\n"
