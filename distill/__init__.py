@@ -12,6 +12,8 @@ Importing `distill` alone loads neither NumPy nor Keras.
 from __future__ import annotations
 
 import importlib
+import re
+from pathlib import Path
 from typing import Any
 
 from distill.common.plugins import watch_imports
@@ -20,33 +22,15 @@ watch_imports()  # now, because a program may import its own module, or Keras, b
 
 __version__ = "0.2.0"
 
-PUBLIC = {
-    "Choices": "distill.players.player:Choices",
-    "Labeller": "distill.mcts.labeller:Labeller",
-    "Labels": "distill.mcts.labeller:Labels",
-    "Player": "distill.players.player:Player",
-    "Position": "distill.game.rules:Position",
-    "UserError": "distill.common.errors:UserError",
-    "board": "distill.game.encoding:board",
-    "boards": "distill.game.encoding:boards",
-    "draw": "distill.game.rules:draw",
-    "evaluate_players": "distill.evaluation.grading:evaluate_players",
-    "from_moves": "distill.game.rules:from_moves",
-    "generate_games": "distill.generate:generate_games",
-    "load_keras": "distill.networks.predict:load_keras",
-    "load_pretrained": "distill.networks.predict:load_pretrained",
-    "parse_board": "distill.game.rules:parse_board",
-    "train_network": "distill.train:train_network",
-    "write_labels": "distill.datasets.packed:write_labels",
-}
-"""The library, "module:object" by name; `__init__.pyi` has the same for type checkers."""
+STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+PUBLIC = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", STUB, re.MULTILINE)}
+"""The library: the module of each name, as `__init__.pyi` tells type checkers."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, path = PUBLIC[name].partition(":")
-    return getattr(importlib.import_module(module), path)
+    return getattr(importlib.import_module(PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -119,7 +119,7 @@ def presets(known: cli.Presets) -> Iterator[tuple[str, str]]:
 
 def api() -> str:
     """The page of the library; the directives are mkdocstrings'."""
-    public = [place.replace(":", ".") for place in distill.PUBLIC.values()]
+    public = [f"{module}.{name}" for name, module in distill.PUBLIC.items()]
     lines = ["# Python API", "", "`import distill` gives these names; nothing heavy is loaded before one is used.", ""]
     lines += [f"::: {place}" for place in public]
     lines += ["", "## Searches and formats", ""]
