@@ -34,17 +34,12 @@ def commit() -> str | None:
     if not (ROOT / ".git").exists():  # an installed package may lie inside somebody else's checkout
         recorded = ROOT / "distill" / "COMMIT"  # written by the build hook
         return recorded.read_text(encoding="utf-8").strip() if recorded.is_file() else None
+    # With tags excluded, the commit is described by its hash.
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+"]
     try:
-        head = _git("rev-parse", "HEAD")
-        changed = _git("status", "--porcelain", "--untracked-files=no")
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return head + ("+" if changed else "")
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(ROOT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 
 def checkout() -> Path | None:
