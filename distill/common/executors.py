@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -168,29 +169,24 @@ class Processes(Elsewhere):
         self.number = number
         self.window = 2 * number
         self._lock = threading.RLock()
-        self._pool: Any = None
-
-    def __str__(self) -> str:
-        return "worker processes"
+        self._pool: Executor | None = None
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         with self._lock:
             if self.closed:
                 raise UserError("the workers were stopped")
             try:
-                try:
-                    future: Future[Any] = self._started().submit(function, *arguments, **named)
-                except BrokenExecutor:
-                    self.stop()
-                    future = self._started().submit(function, *arguments, **named)
+                with suppress(BrokenExecutor):
+                    return self._started().submit(function, *arguments, **named)
+                self.stop()  # a worker of that pool has died
+                return self._started().submit(function, *arguments, **named)
             except OSError as error:  # no descriptor, no process, no room in /dev/shm
                 self.stop()
                 what = f"{self.number} worker processes cannot be started ({first_line(error)})"
                 todo = "use fewer --workers, raise ulimit -n, or make room in /dev/shm (docker run --shm-size 64m)"
                 raise UserError(f"{what}; {todo}") from error
-            return future
 
-    def _started(self) -> Any:
+    def _started(self) -> Executor:
         if self._pool is None:
             from joblib.externals.loky import ProcessPoolExecutor
 
