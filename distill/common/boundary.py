@@ -33,9 +33,8 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str]) -> int:
 
     An error that is none of the user, the disk or the memory is a bug, and is raised.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a path or word may hold bytes that are no text
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a path or word may hold bytes that are no text
     stops: list[Interrupted] = []
 
     def interrupt(number: int, _frame: Any) -> NoReturn:
