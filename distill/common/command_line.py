@@ -66,11 +66,13 @@ def parse(config_class: type[Config], words: Sequence[str], presets: Presets | N
     parser = _parser(config_class, fields, presets, prog)
     flags = vars(parser.parse_args(words))
     preset, file, shows = flags.pop("preset", None), flags.pop("config", None), flags.pop("show_config", False)
-    assigned = {name: _object(text) for name, _, text in (word.partition("=") for word in flags.pop("set", ()))}
+    assignments = [word.partition("=") for word in flags.pop("set", ())]
+    assigned = {name: _json(text) if text.startswith("{") else text for name, _, text in assignments}
     try:
-        layers = [presets[preset].values if preset else {}, _read(file) if file else {}]
+        stored = _read(file) if file else {}
         texts = full_paths(config_class, assigned) | full_paths(config_class, flags)
-        config = build(config_class, *layers, {path: _value(fields.get(path), text) for path, text in texts.items()})
+        typed = {path: _value(fields.get(path), text) for path, text in texts.items()}
+        config = _with_preset(config_class, presets[preset].values if preset else {}, stored, typed)
     except ValueError as error:
         parser.error(str(error))
     if shows:
@@ -79,20 +81,25 @@ def parse(config_class: type[Config], words: Sequence[str], presets: Presets | N
     return config
 
 
-def _object(text: str) -> Any:
-    """The settings that a JSON object has, or the text."""
-    with suppress(ValueError):
-        return json.loads(text) if text.startswith("{") else text
-    return text
+def _with_preset(config_class: type[Config], values: Values, *others: Values) -> Config:
+    """The config of a preset's values and of others, which override them."""
+    computed = {name: value for name, value in values.items() if callable(value)}
+    plain = {name: value for name, value in values.items() if name not in computed}
+    config = build(config_class, plain, *others)
+    return build(config_class, plain | {name: value(config) for name, value in computed.items()}, *others)
 
 
 def _value(field: FieldInfo | None, text: Any) -> Any:
     """What a text of the command line means; its field's type makes a number or a path of it."""
     if text == "none" and field and types.NoneType in typing.get_args(field.annotation):
         return None
-    if isinstance(text, str) and (field is None or text.startswith("[")):
-        with suppress(ValueError):
-            return json.loads(text)
+    return _json(text) if isinstance(text, str) and (field is None or text.startswith("[")) else text
+
+
+def _json(text: str) -> Any:
+    """What the text says as JSON, or else the text."""
+    with suppress(ValueError):
+        return json.loads(text)
     return text
 
 

@@ -127,11 +127,8 @@ def build(config_class: type[Config], *layers: Values) -> Config:
         parent = getattr(fields.get(path.rpartition(".")[0]), "annotation", None)
         if getattr(parent, "model_config", {}).get("extra") != "allow":
             raise ValueError(f"no setting {path}; --show-config prints all settings")
-    plain = {path: value for path, value in values.items() if not callable(value)}
     try:
-        config = config_class(**_nested(plain))
-        computed = {path: value(config) for path, value in values.items() if callable(value)}
-        return config_class(**_nested(plain | computed))
+        return config_class(**_nested(values))
     except ValidationError as error:
         raise ValueError(_line(config_class, fields, error)) from error
 
@@ -189,11 +186,12 @@ def _line(config_class: type[Settings], fields: Values, error: ValidationError) 
     message = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
     if not path or _is_object(fields[path]):  # settings that exclude each other; the message names them
         return message
-    if first["type"] == "missing" and path == place:
-        return f"needs {flag_of(config_class, path)}"
+    name = flag_of(config_class, path)
+    if first["type"] == "missing":
+        return f"needs {name}" if path == place else f"{name}: {first['loc'][-1]} is missing"
     message = message.replace("Input should", "must").replace("Tuple should", "must").replace("tuple", "list")
     shown = " ".join(map(str, first["input"])) if isinstance(first["input"], list) else first["input"]
-    return f"{flag_of(config_class, path)} {shown}{'' if message.startswith('must') else ':'} {message}"
+    return f"{name} {shown}{'' if message.startswith('must') else ':'} {message}"
 
 
 def flag_of(config_class: type[Settings], path: str) -> str:

@@ -174,6 +174,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"rivals": "random"}, "--rivals random must be a valid list"),
     ({"search": {"noise": 2}}, "--set search.noise 2 must be less than or equal to 1"),
     ({"search": {"stages": [{"after": 2, "simulations": 1}]}}, "--set search.stages 2 must be less than or equal to"),
+    ({"search": {"stages": [{"after": 0.5}]}}, "--set search.stages: simulations is missing"),
     ({"votes": 0}, "--votes 0 must be greater than or equal to 1"),
     ({"search": {"vote": 1}}, "no setting search.vote; --show-config prints all settings"),
     ({"gmaes": 5}, "no setting gmaes; --show-config prints all settings"),
