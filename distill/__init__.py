@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from distill.common.plugins import watch_imports
+from distill.common.sources import watch_imports
 
 watch_imports()  # now, because a program may import its own module, or Keras, before it uses the library
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from distill import networks
-from distill.common import DataError, UserError, cli, plugins, say
+from distill.common import DataError, UserError, cli, plugins, say, sources
 from distill.common.settings import CommandLine, NameOrPath
 from distill.common.settings import build as build_config
 from distill.datasets import preparation, validation
@@ -134,7 +134,7 @@ def train_network(
     Raises ValueError for a wrong setting and `distill.UserError` for data, networks and folders that cannot be used.
     """
     if not isinstance(arch, str):
-        plugins.source_hash(arch)  # raises UserError for a function that is defined in no file
+        sources.source_hash(arch)  # raises UserError for a function that is defined in no file
         # An object without a name, such as a functools.partial, is refused with the settings.
         arch = f"{arch.__module__}:{getattr(arch, '__qualname__', arch)}"
     if isinstance(data := settings.get("data"), str | Path):
@@ -160,7 +160,7 @@ def run(
     print(prepared.summary(config.data))
     also = {"prepared data": prepared.folder.name}
     if loss is not None:
-        also["loss source"] = plugins.source_hash(loss)
+        also["loss source"] = sources.source_hash(loss)
     with identity.opened(config, out, KIND, FILES, PLACES, **also) as folder:
         if folder.result is not None:
             return identity.finished_line(out, _result(out, folder.result))

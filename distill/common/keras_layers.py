@@ -1,7 +1,8 @@
 """Tell Keras the layers of our networks, so that `keras.models.load_model` reads a `.keras` file.
 
 Keras looks up the classes that a file names in a registry. Their modules register them, and are imported as soon as
-Keras is, before or after this package (`plugins.watch_imports`).
+Keras is, before or after this package (`sources.watch_imports`).
+This module is not in `distill.networks`, because `import distill` alone must not load NumPy.
 """
 
 from __future__ import annotations

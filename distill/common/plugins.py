@@ -3,45 +3,33 @@
 Only a flag, a config or a Python argument can name a module. A file that is read, such as a model or a record, never
 makes Python import anything: what it names is compared, not loaded.
 
-The code that runs is the code that was hashed: from `import distill` on, a user's module is compiled from the bytes
-that are hashed, and its hash stays the same for the life of the process. Where the file has changed since, `load`,
-`source_hash` and `Plugin.named` refuse, so that no run begins with code that its record would not name.
+`load` and `Plugin.named` refuse a module whose file has changed since its import (`common/sources.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
-import inspect
-import operator
 import os
+import pkgutil
 import re
 import sys
-import sysconfig
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from distill.common import keras_layers
+from distill.common import sources
 from distill.common.errors import UserError, first_line
-from distill.common.files import file_hash
 
 SPEC = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 """What "module:object" looks like: two dotted names of Python."""
 
 
-OURS = os.path.join(Path(__file__).parents[1], "")
-LIBRARIES = (sysconfig.get_path("stdlib"), OURS, "site-packages", "dist-packages", "<frozen")
-"""Parts of the names of files that are not the user's."""
-
-
-def is_spec(text: str) -> bool:
-    """Whether a text looks like "module:object"; `uct:200` and `C:\\games` do not."""
-    return SPEC.fullmatch(text) is not None
+def is_spec(name: object) -> bool:
+    """Whether this is a text like "module:object"; `uct:200` and `C:\\games` are not."""
+    return isinstance(name, str) and SPEC.fullmatch(name) is not None
 
 
 def load(spec: str, what: str) -> Any:
@@ -57,16 +45,16 @@ def load(spec: str, what: str) -> Any:
     return Plugin.named(spec, what).load()
 
 
-def _import(spec: str, what: str) -> Any:
+def _import(spec: str, what: str, folder: str) -> Any:
     if not is_spec(spec):
         raise UserError(f"{what} {spec}: must be module:object, such as my_engine:label")
     # `distill COMMAND` starts without the working directory on the path, unlike `python -m`.
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    name, _, path = spec.partition(":")
-    loaded = call(lambda: operator.attrgetter(path)(importlib.import_module(name)), f"{what} {spec}")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    loaded = call(pkgutil.resolve_name, f"{what} {spec}", spec)
     if not callable(loaded):
-        raise UserError(f"{what} {spec}: {path} is a {type(loaded).__name__}, which cannot be called")
+        name = spec.partition(":")[2]
+        raise UserError(f"{what} {spec}: {name} is a {type(loaded).__name__}, which cannot be called")
     return loaded
 
 
@@ -86,84 +74,9 @@ def _last_line(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     # The user's last line, which may have called a library that raised it.
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_library(frame.filename)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not sources.is_library(frame.filename)]
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {first_line(error)}{place}"
-
-
-# The source of a user's code ------------------------------------------------------------------------------------------
-
-_imported: dict[str, str] = {}
-"""File of a user's module → SHA-256 of the source that this process imported."""
-
-
-class _Loader(SourceFileLoader):
-    def get_code(self, fullname: str) -> Any:
-        # Not from a .pyc file: Python takes it for current where an edit kept the second and the size of the file.
-        source = self.get_data(self.path)
-        _imported.setdefault(self.path, hashlib.sha256(source).hexdigest())
-        return self.source_to_code(source, self.path)
-
-
-class _Finder:
-    """Finds what Python's own finder finds, with loaders of our own for Keras and for a user's modules."""
-
-    @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
-        spec = PathFinder.find_spec(name, path, target)
-        if spec and type(spec.loader) is SourceFileLoader and name == "keras":
-            spec.loader = keras_layers.Loader(name, spec.loader.path)
-        elif spec and type(spec.loader) is SourceFileLoader and not _is_library(spec.loader.path):
-            if name not in sys.modules:  # no reload: what an import that failed has left does not run
-                _imported.pop(spec.loader.path, None)
-            spec.loader = _Loader(name, spec.loader.path)
-        return spec
-
-
-def _is_library(file: str) -> bool:
-    return any(part in file for part in LIBRARIES)
-
-
-def watch_imports() -> None:
-    """Hash the source of a user's modules, and register our layers with Keras, now or when they are imported."""
-    sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder)
-    if "keras" in sys.modules:
-        keras_layers.register()
-    for module in [*sys.modules.values()]:
-        file = getattr(module, "__dict__", {}).get("__file__") or ""
-        if os.path.isfile(file) and not _is_library(file):
-            _hash(Path(file))
-
-
-def _hash(file: Path, *, current: bool = True) -> str:
-    """The hash of a file when it was imported. Raises UserError if it has changed since and must be `current`."""
-    imported = _imported.get(str(file)) or _imported.setdefault(str(file), file_hash(file))
-    if current and file_hash(file) != imported:
-        raise UserError(f"{file}: changed after this process imported it; start Python again to use the new version")
-    return imported
-
-
-def source_hash(loaded: Any) -> str:
-    """SHA-256 of the file that defines a function, a class or an object's class, for the identity of a run.
-
-    Raises UserError for what has no file, such as a function typed into a notebook, and for a file that changed after
-    its import.
-    """
-    file = _file(loaded)
-    if file is None:
-        raise UserError(f"{getattr(loaded, '__qualname__', loaded)}: defined in no file; put it in a module of its own")
-    return _hash(file)
-
-
-def _file(loaded: Any) -> Path | None:
-    while hasattr(loaded, "func"):  # functools.partial
-        loaded = loaded.func
-    defined = inspect.unwrap(loaded) if inspect.isroutine(loaded) or inspect.isclass(loaded) else type(loaded)
-    try:
-        file = Path(inspect.getsourcefile(defined) or "")
-    except (TypeError, OSError):  # built in, or a class typed into a notebook
-        return None
-    return file if file.is_file() or str(file) in _imported else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +97,7 @@ class Plugin:
     @classmethod
     def named(cls, spec: str, what: str) -> Plugin:
         """Import the object here, so that errors show before anything starts, and describe it. Raises UserError."""
-        source = _source(spec, _import(spec, what), current=True)
+        source = _source(spec, _import(spec, what, os.getcwd()), current=True)
         return cls(spec=spec, what=what, folder=os.getcwd(), source=source)
 
     def load(self) -> Any:
@@ -192,9 +105,7 @@ class Plugin:
 
         A file that is edited later does not matter to a process that imported the right version before.
         """
-        if self.folder not in sys.path:
-            sys.path.insert(0, self.folder)
-        loaded = _import(self.spec, self.what)
+        loaded = _import(self.spec, self.what, self.folder)
         if _source(self.spec, loaded, current=False) != self.source:
             raise UserError(
                 f"{self.what} {self.spec}: a worker has another version of its source; copy it there, and start the "
@@ -208,6 +119,6 @@ def _source(spec: str, loaded: Any, *, current: bool) -> str:
     files that the object names in `source_files`."""
     module = sys.modules[spec.partition(":")[0]]
     file = Path(getattr(module, "__file__", None) or "")  # a module that is built in has none
-    files = [file, _file(loaded), *getattr(loaded, "source_files", ())]
-    hashes = [_hash(file, current=current) for file in files if file and (file.is_file() or str(file) in _imported)]
+    files = [file, sources.file_of(loaded), *getattr(loaded, "source_files", ())]
+    hashes = [sources.hash_of(file, current=current) for file in files if sources.is_known(file)]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()

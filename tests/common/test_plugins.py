@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from distill.common import Interrupted, UserError, file_hash, plugins
+from distill.common import Interrupted, UserError, file_hash, plugins, sources
 
 SOURCE = """
 from functools import partial
@@ -53,11 +53,11 @@ def engine(tmp_path, monkeypatch):
 def test_an_object_of_a_module_in_the_working_directory_is_loaded(engine, name, monkeypatch):
     found = plugins.load(f"my_engine:{name}", "--labeller")
     assert callable(found)
-    assert plugins.source_hash(found) == file_hash(engine / "my_engine.py")
+    assert sources.source_hash(found) == file_hash(engine / "my_engine.py")
     monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)  # as in a notebook
     for typed in (eval("lambda: 0", {"__name__": "x"}), type("Typed", (), {"__module__": "__main__"})):
         with pytest.raises(UserError, match="defined in no file; put it in a module of its own"):
-            plugins.source_hash(typed)
+            sources.source_hash(typed)
     assert plugins.Plugin.named("time:time", "--labeller").load() is time.time
 
 
@@ -72,6 +72,7 @@ MODULES = {
     ("spec", "problem"),
     [
         ("my_engine", "must be module:object, such as my_engine:label"),
+        (7, "must be module:object, such as my_engine:label"),
         ("my_engines:label", "ModuleNotFoundError: No module named 'my_engines'"),
         ("my_engine.py:label", "ModuleNotFoundError: No module named 'my_engine.py'; 'my_engine' is not a package"),
         ("my_engine:Engine.lable", "AttributeError: type object 'Engine' has no attribute 'lable'"),
@@ -120,7 +121,7 @@ def test_a_module_that_was_imported_before_it_is_named_keeps_its_hash(engine):
         for refuses in (
             lambda: plugins.load("my_engine:other", "--labeller"),
             lambda: plugins.Plugin.named("my_engine:other", "--labeller"),
-            lambda: plugins.source_hash(loaded.other),
+            lambda: sources.source_hash(loaded.other),
         ):
             with pytest.raises(UserError, match=r"\.py: changed after this process imported it"):
                 refuses()

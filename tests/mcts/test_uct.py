@@ -14,7 +14,7 @@ import pytest
 from helpers import bits, low, random_positions
 from puct_helpers import BLOCK, WINNING_COLUMN, WINS, assert_the_textbook_plays
 
-from distill.common import UserError, plugins
+from distill.common import UserError, sources
 from distill.game import encoding, rules
 from distill.game.rules import from_moves, parse_board
 from distill.games import playing
@@ -87,7 +87,7 @@ def test_the_textbook_labels_games_and_an_edit_of_it_is_another_run(monkeypatch)
     settings = RunSettings(labeller="distill.mcts.textbook:label", opening_moves=(25, 30))
     rows = playing.play_games(settings, 0, 2).to_pylist()
     assert all(sum(row["visits"]) == 300 and len(row["votes"]) == 3 for row in rows)
-    monkeypatch.setitem(plugins._imported, reference.__file__, "edited")
+    monkeypatch.setitem(sources._imported, reference.__file__, "edited")
     with pytest.raises(UserError, match=r"reference\.py: changed after this process imported it"):
         RunSettings(labeller="distill.mcts.textbook:label")
 
