@@ -34,9 +34,6 @@ from distill.players import names
 from distill.players.names import identity
 from distill.players.solver import engine
 
-LAYERS = [f"moves-{stones:02}.npy" for stones in range(0, CELLS + 1, 2)]
-"""Files of an enumeration of all replies."""
-
 
 class WalkConfig(Settings):
     """Enumerate every game of a player that moves first."""
@@ -85,13 +82,12 @@ def run(config: WalkConfig) -> str:
     # A network that cannot be loaded shows before anything is deleted.
     choose = walk.chooser(config.player, config.workers, symmetric=config.symmetric)
     name, networks = config.player, names.evaluated([config.player], fast=True)
-    folder_of = names.network_of(name)
-    for network in networks.values() if folder_of and folder_of.is_dir() else ():
-        if network["precision"] == "int8":  # without TensorFlow, and without a file in float32
-            problem = f"{name}: only its 8-bit copy {network['file']} can be evaluated here"
-            raise UserError(f"{problem}; install TensorFlow, or name that file itself to walk it")
+    network, path = networks.get(names.shown(name)), names.network_of(name)
+    if network and path and path.is_dir() and network["precision"] == "int8":  # no TensorFlow, no file in float32
+        problem = f"{name}: only its 8-bit copy {network['file']} can be evaluated here"
+        raise UserError(f"{problem}; install TensorFlow, or name that file itself to walk it")
     who = {"player": name, "replies": config.replies, "identity": identity(name), "networks": networks}
-    kind, files = f"walk against {config.replies} replies", () if best else LAYERS
+    kind, files = f"walk against {config.replies} replies", () if best else [*walk.MOVES.values()]
     settings = as_json(config.replace(restart=False))
     with run_folder.opened(out, kind, who, settings=settings, files=files, restart=config.restart) as folder:
         before = folder.result
@@ -99,7 +95,7 @@ def run(config: WalkConfig) -> str:
             return f"finished before: {before['line']} · {out}"
         folder.begin()
         walked, line = _best(config, choose) if best else _all(config, out, choose)
-        of = "".join(f" ({network['file']}, {network['precision']})" for network in networks.values())
+        of = f" ({network['file']}, {network['precision']})" if network else ""
         line = f"{name}{of} moving first, {line}"
         folder.finish(walked | {"line": line})
     return f"{line} · {out}"

@@ -45,6 +45,8 @@ Choose: TypeAlias = Callable[[Keys, Keys], NDArray[np.integer[Any]]]
 Layer: TypeAlias = dict[str, int]
 """Counts for one number of `stones`: `positions`, `won` (by the move), `losing_replies` and `draws` (replies)."""
 
+MOVES = {stones: f"moves-{stones:02}.npy" for stones in range(0, CELLS + 1, 2)}
+"""The file with the player's moves in each layer of an enumeration, by number of stones."""
 BATCH = 1024
 """Boards a network evaluates at once; the last batch is padded with the empty board."""
 NEAR = 2e-3
@@ -196,14 +198,14 @@ def all_replies(folder: Path, choose: Choose, most_stones: int = CELLS) -> Itera
     Yields each layer's counts, and the positions of the next layer: none after the last one.
 
     Args:
-      folder: receives `moves-SS.npy` for SS stones, int8 (B,): the moves in the layer's positions, −1 where not yet
-        chosen. The caller holds its lock. A killed walk resumes from the last chunk of moves.
+      folder: receives the files MOVES, int8 (B,): the moves in the layer's positions, −1 where not yet chosen. The
+        caller holds its lock. A killed walk resumes from the last chunk of moves.
     """
     keys = np.zeros(1, np.uint64)
-    for stones in range(0, most_stones + 1, 2):
-        if not len(keys):
+    for stones, file in MOVES.items():
+        if not len(keys) or stones > most_stones:
             return
-        count, moves = len(keys), _layer_moves(folder / f"moves-{stones:02}.npy", keys, choose)
+        count, moves = len(keys), _layer_moves(folder / file, keys, choose)
         keys, (won, lost, drawn) = _next_layer(keys, moves)
         yield {"stones": stones, "positions": count, "won": won, "losing_replies": lost, "draws": drawn}, keys
 
@@ -253,7 +255,7 @@ def not_won(folder: Path, layers: Mapping[int, Keys]) -> tuple[list[str], list[s
     # From the last layer to the first: what follows each position of a line, and whether the line draws.
     ends: dict[int, list[tuple[str, bool]]] = {}
     for stones, keys in sorted(layers.items(), reverse=True):
-        moves, reached = np.load(folder / f"moves-{stones:02}.npy"), np.array([*ends], np.uint64)
+        moves, reached = np.load(folder / MOVES[stones]), np.array([*ends], np.uint64)
         before: dict[int, list[tuple[str, bool]]] = {}
         for start in range(0, len(keys), EXPAND):
             part = slice(start, start + EXPAND)
