@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 from distill.common.errors import first_line
 from distill.common.progress import say_once
@@ -14,23 +13,17 @@ from distill.common.progress import say_once
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Parameters = ParamSpec("Parameters")
 
-
-def picture(draw: Callable[Concatenate[Path, Parameters], None]) -> Callable[Concatenate[Path, Parameters], None]:
-    """Decorate a function that draws into a file. If it fails, one line says so and an older picture is removed."""
-
-    @functools.wraps(draw)
-    def drawn(path: Path, /, *arguments: Parameters.args, **named: Parameters.kwargs) -> None:
-        try:
-            draw(path, *arguments, **named)
-        except Exception as error:  # from Matplotlib, fonts or the disk
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-            # Once, although the same picture is drawn after each epoch.
-            say_once(f"{path}: not drawn ({type(error).__name__}: {first_line(error)}); the run continues")
-
-    return drawn
+@contextlib.contextmanager
+def drawing(path: Path) -> Iterator[None]:
+    """Draw into a file. If that fails, one line says so, and an older picture is removed."""
+    try:
+        yield
+    except Exception as error:  # from Matplotlib, fonts or the disk
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        # Once, although the same picture is drawn after each epoch.
+        say_once(f"{path}: not drawn ({type(error).__name__}: {first_line(error)}); the run continues")
 
 
 def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Any]]:

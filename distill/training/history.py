@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from distill.common import write_atomically
-from distill.common.pictures import new_figure, picture
+from distill.common.pictures import drawing, new_figure
 
 CSV, CURVES = "history.csv", "curves.png"
 
@@ -29,10 +29,10 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
     """Rewrite the files from all rows so far."""
     table = pd.DataFrame(list(rows))
     write_atomically(folder / CSV, table.to_csv(index=False).encode())
-    _draw(folder / CURVES, table, panels, over)
+    with drawing(folder / CURVES):
+        _draw(folder / CURVES, table, panels, over)
 
 
-@picture
 def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
     """Write the curves as PNG: one plot for each panel that has a curve, side by side."""
     from matplotlib.ticker import MaxNLocator
