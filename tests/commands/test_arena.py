@@ -2,7 +2,7 @@
 
 - Openings are distinct up to mirror, leave the game open, and are played from both sides.
 - The record has states from the side to move, moves, and results with the documented signs.
-- A game depends on its seed and its place alone; a player that chooses a full column is named.
+- A game depends on its seed and its place alone.
 - Elo and intervals are those of the textbooks, and the command owns up to games that are the same.
 """
 
@@ -13,7 +13,6 @@ import pytest
 from helpers import DRAWN
 
 from distill import arena
-from distill.common import OutputError
 from distill.game.encoding import bitboards
 from distill.game.rules import Bitboards, Position, from_moves, has_four, legal_columns, mirror, next_position
 from distill.players.intervals import difference, elo, elo_with_intervals, share
@@ -83,11 +82,6 @@ def test_a_game_does_not_depend_on_those_beside_it():
     fewer = play_games(players, paired(0, 1, starts[:2]), seed=1)
     assert together.lines[:4] == fewer.lines
     assert play_games(players, paired(0, 1, starts), seed=2).lines != together.lines
-
-
-def test_a_full_column_is_refused_with_the_players_name():
-    with pytest.raises(OutputError, match="fixed 1111111: returned an illegal move on 1 of 1 boards"):
-        play_games([Fixed("1111111"), Fixed("1111111")], [Pairing(first=0, second=1)], seed=0)
 
 
 def test_points_count_both_games_of_an_opening():

@@ -191,15 +191,6 @@ def test_the_command_lists_files_that_are_not_those_of_the_record(folder, capsys
     assert err.endswith("; delete the files that are wrong and start the command that wrote them again\n")
 
 
-def test_a_run_that_is_not_finished_and_other_folders_are_refused_in_one_line(folder, tmp_path, complaint):
-    change_record(folder, lambda record: record.update(result=None))
-    for place, problem in (
-        (folder, "the run is not finished; start its command again to resume it"),
-        (tmp_path, "no _run.json, so no run of distill was finished here"),
-    ):
-        assert complaint(inspect, place, "--labels", "0") == f"distill inspect: {place}: {problem}"
-
-
 def printed(capsys: pytest.CaptureFixture[str], folder: Path, *flags: str) -> dict[str, str]:
     """The table of a sound folder."""
     assert inspect.main([str(folder), "--workers", "1", *flags]) == 0

@@ -20,7 +20,6 @@ evaluate -> name a player
 evaluate random random -> named twice
 evaluate uct:x -> uct:N needs a whole number
 evaluate random ROOT/data/reference/labels-200 -> name a network besides a folder of games
-evaluate random --half both -> --half both must be 'dev' or 'test'
 export -> needs a model
 export a b -> several models are for one page
 export a --web c --out d -> --out d must be left out with --web
@@ -32,7 +31,6 @@ generate --opening-moves 8 1 -> --opening-moves 8 1
 generate --opening-moves 0 31 -> --opening-moves 0 31
 play random --moves 4444444 -> move 7 falls into column 4, which is full
 play random --moves '4 4' -> move 2 is ' ', not a column from 1 to 7
-play random uct:5 -> unrecognized arguments: uct:5
 play uct:0 -> whole number of simulations
 selfplay --games-only -> --games-only needs --init
 selfplay --set arena.plies=1 -> there are only about 4 openings
@@ -45,7 +43,6 @@ train --arch gpt -> --arch gpt must be one of
 train --set interpolate=0.5 -> interpolate 0.5 must be 0 without --init
 train --arch resnet --value-target none -> --value-target none does not fit resnet, which always has a value head
 walk -> needs PLAYER
-generate --games 0 -> --games 0 must be greater than or equal to 1
 """
 
 

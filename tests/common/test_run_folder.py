@@ -77,6 +77,8 @@ def test_a_result_completes_a_run_and_the_next_begin_removes_it(tmp_path):
         run_folder.finished(tmp_path, "test run")
     with pytest.raises(DataError, match="holds test run, not games"):
         run_folder.finished(tmp_path, "games")
+    with pytest.raises(DataError, match=r"no _run\.json, so no run of distill was finished here"):
+        run_folder.finished(tmp_path / "model", "games")
 
 
 def test_a_restart_deletes_what_the_record_lists_and_nothing_else(tmp_path):

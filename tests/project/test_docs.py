@@ -59,12 +59,3 @@ def test_the_tests_that_the_faults_name_exist():
     page = (ROOT / "tests/FAULTS.md").read_text(encoding="utf-8")
     assert missing_tests(page, known) == []
     assert len(re.findall("`test_", page)) > 60
-
-
-def test_errors_in_an_example_text_are_found():
-    links = "[a](none.md) [b](data.md#none) [c](#none) [d](data.md#packed-boards) [e](https://a.b)\n    [f](g)"
-    assert dead_links(links, DOCS / "study.md") == ["none.md", "data.md#none", "#none"]
-
-    known = {"test_rules": {"test_a_row_wins", "test_a_column_wins"}, "test_tree": set()}
-    named = "`test_rules`: `a_row_wins`, slow: `a_col…_wins`, `a_line_wins`; `test_tree`: `grows`; slow: `test_none`"
-    assert missing_tests(named, known) == ["test_rules: a_line_wins", "test_tree: grows", "test_none"]

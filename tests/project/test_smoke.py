@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from distill.__main__ import COMMANDS as STAGES
 from distill.common import cli, run_folder, settings
 
 CHAIN = (
@@ -68,15 +67,6 @@ def smoke_settings(stage: str, *flags: str) -> dict[str, Any]:
     command = importlib.import_module(f"distill.{stage}").main
     config = cli.parse(command.config_class, ["--preset", "smoke", *flags], command.presets)
     return settings.by_path(settings.as_json(config))
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_every_command_has_the_preset_and_stays_in_its_folders(place, stage):
-    values = smoke_settings(stage).values()
-    words = [word for value in values for word in (value if isinstance(value, list) else [value])]
-    places = [word for word in words if isinstance(word, str) and word.startswith(("data/", "models/", "docs/"))]
-    assert places, "it reads or writes something"
-    assert all(word.startswith(("data/smoke", "models/smoke")) for word in places), places
 
 
 @pytest.mark.parametrize(
