@@ -171,9 +171,8 @@ def run(
 
         core = _network(config, build)
         source, rows = validation.validation_rows(config.data, config.validation_fraction)
-        training, held_out = (
-            preparation.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION)
-        )
+        training = preparation.load(prepared.folder, schema.TRAINING)
+        held_out = preparation.load(prepared.folder, schema.VALIDATION)
         if not len(held_out):
             raise DataError("no validation board that is not a training board too: generate more games")
         if loss is not None:
