@@ -1,18 +1,16 @@
-"""Positions by the million on an accelerator: a network's games against every reply, and what is won inside them.
+"""Positions by the million on an accelerator: a network's answers, and its games against every reply.
 
 A position is its key, `current + mask` (`rules.from_keys`), of a board or its mirror image, which count as one. Layers
 hold those in which the first player moves, by their number of stones.
 
     answers = Answers(folder, evaluate)                       # what a network makes of positions; kept in the folder
     games = enumerate_games(answers, START, most_stones=40)   # its games against every legal reply
-    proof = prove(games.keys, most_stones=40)                 # the moves that win against every reply
 
 Dimensions: B positions of a batch, N positions of a layer, A = 7 columns, R = 7 replies.
 """
 
 from __future__ import annotations
 
-import functools
 import io
 import math
 import shutil
@@ -33,8 +31,8 @@ from distill.mcts.device_tree import canonical_keys
 Keys = NDArray[np.uint64]
 Layers = dict[int, Keys]
 """Keys of positions, sorted, by their number of stones."""
-Proof = dict[int, NDArray[np.uint8]]
-"""For each layer the proven moves of its positions, uint8 (N,): bit c for column c."""
+Moves = dict[int, NDArray[np.uint8]]
+"""A set of moves for each position of a layer, uint8 (N,): bit c for column c."""
 
 NONE, DRAWN, LOST = (np.uint64(2**64 - number) for number in (1, 2, 3))
 """In place of the key of a position: no such reply; it fills the board; it wins, or the move is illegal."""
@@ -46,8 +44,6 @@ BATCH, CPU_BATCH = 1 << 15, 1 << 10
 """Positions that an accelerator or a CPU computes at once."""
 AHEAD = 4
 """Batches that are computed while the results of others are copied."""
-PROMISE, WINDOW = 0.5, 4
-"""The lowest value after any reply to a move that promises a win; how many stones apart moves are tried together."""
 PART = 1 << 18
 """Positions whose answers one file holds: a killed run loses at most these."""
 
@@ -83,23 +79,6 @@ def replies_to(keys: Any, moves: Any) -> tuple[Any]:
 @jax.jit  # type: ignore[untyped-decorator]
 def replies_to_all(keys: Any) -> tuple[Any]:
     return (replies(keys),)
-
-
-@jax.jit  # type: ignore[untyped-decorator]
-def proven_moves(won: Any | None, keys: Any) -> tuple[Any]:
-    """uint8 (B,): bit c is set where the move in column c wins, or each reply leads to a position in `won`.
-
-    `won` is uint64, sorted, filled up with NONE. None: the last layer of a cut-off enumeration, where every reply that
-    goes on counts as won.
-    """
-    after = replies(keys)
-    if won is None:
-        fine = (after < LOST) | (after == NONE)
-    else:
-        place = jnp.searchsorted(won, after.reshape(-1))
-        fine = (won[jnp.minimum(place, len(won) - 1)] == after.reshape(-1)).reshape(after.shape)
-    bits = np.array([1 << column for column in range(COLUMNS)], np.uint8)
-    return ((fine.all(2) * bits).sum(1).astype(jnp.uint8),)
 
 
 def in_batches(function: Callable[..., Any], *arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
@@ -251,13 +230,13 @@ def enumerate_games(
     starts: Layers,
     most_stones: int,
     known: Layers | None = None,
-    proof: tuple[Layers, Proof] | None = None,
+    within: tuple[Layers, Moves] | None = None,
 ) -> Games:
     """All games of the network from these positions.
 
     Args:
       known: positions from which the games are not followed.
-      proof: layers and their proven moves, to which the network's choice is restricted.
+      within: layers and sets of moves, to which the network's choice is restricted.
     """
     keys: Layers = {}
     pending: list[Keys] = []
@@ -265,8 +244,8 @@ def enumerate_games(
     for stones in range(0, most_stones + 1, 2):
         layer = without(distinct([*pending, starts.get(stones, NOTHING)]), (known or {}).get(stones, NOTHING))
         logits = answers(stones, layer)
-        if proof:
-            allowed = proof[1][stones][np.searchsorted(proof[0][stones], layer)]
+        if within:
+            allowed = within[1][stones][np.searchsorted(within[0][stones], layer)]
             logits = np.where(is_in(allowed), logits, -np.inf)
         pending = []
         for (after,) in in_batches(replies_to, layer, logits.argmax(1).astype(np.uint8)):
@@ -284,118 +263,6 @@ def is_ahead(logits: NDArray[np.float32], by: float) -> NDArray[np.bool_]:
     return ahead
 
 
-def margins(logits: NDArray[np.float32], moves: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """float32 (N,): the logit of the best of these moves less that of the best other one; above 0, it is played."""
-    included = is_in(moves)
-    best, other = (np.where(mask, logits, -1e9).max(1) for mask in (included, ~included))
-    result: NDArray[np.float32] = best - other
-    return result
-
-
 def is_in(moves: Any) -> Any:
     """bool (N, A) of sets of columns as bits, uint8 (N,)."""
     return (moves[:, None] >> np.arange(COLUMNS, dtype=np.uint8)) & 1 == 1
-
-
-# Proofs ---------------------------------------------------------------------------------------------------------------
-
-
-def prove(layers: Layers, most_stones: int, before: tuple[Layers, Proof] = ({}, {})) -> Proof:
-    """Find all proven moves, from the last layer to the first.
-
-    Args:
-      before: some of the positions and their proven moves; of these, only positions without any are looked at again.
-    """
-    width = 1 << max(len(keys) for keys in layers.values()).bit_length()
-    width = max(width, 1 << 22) if width > 1 << 18 else width  # one compilation for all rounds of a whole tree
-    proven: Proof = {}
-    won: Any = None
-    for stones in range(most_stones, -1, -2):
-        keys = layers[stones]
-        moves = np.zeros(len(keys), np.uint8)
-        if stones in before[0]:
-            moves[np.searchsorted(keys, before[0][stones])] = before[1][stones]
-        missing = np.flatnonzero(moves == 0)
-        parts = in_batches(functools.partial(proven_moves, won), keys[missing])
-        moves[missing] = np.concatenate([np.empty(0, np.uint8), *(part for (part,) in parts)])
-        proven[stones] = moves
-        with jax.enable_x64(True):
-            kept = keys[proven[stones] != 0]
-            won = jax.device_put(np.pad(kept, (0, width - len(kept)), constant_values=NONE))
-    return proven
-
-
-def prove_start(
-    layers: Layers, games: Games, most_stones: int, answers: Answers, most: int, say: Callable[..., None]
-) -> tuple[Layers, Proof]:
-    """The positions, with those added that a proof of the empty board needs, and their proven moves.
-
-    Where no move is proven, the games after the other moves that promise a win are enumerated: first late in the game,
-    where few positions follow, and then earlier, until the empty board is won, nothing is left, or there are `most`
-    positions.
-    """
-    proof = prove(layers, most_stones)
-    tried: Layers = {}
-    lost = {n: keys[proof[n][np.searchsorted(layers[n], keys)] == 0] for n, keys in games.keys.items()}
-    while True:
-        left = {n: without(keys, tried.get(n, NOTHING)) for n, keys in lost.items() if n < most_stones - 1}
-        latest = max((n for n, keys in left.items() if len(keys)), default=None)
-        say("proved", positions=size(layers), start_is_won=bool(proof[0][0]), not_won=size(lost), tried=size(tried),
-            next=latest)  # fmt: skip
-        if proof[0][0] or latest is None or size(layers) > most:
-            return layers, proof
-        late = {n: keys for n, keys in left.items() if n > latest - WINDOW}
-        starts = {n + 2: promising(keys, answers) for n, keys in late.items()}
-        more = united(layers, enumerate_games(answers, starts, most_stones, layers).keys)
-        tried = united(tried, late)
-        layers, proof = more, prove(more, most_stones, (layers, proof))
-        lost = {n: keys[proof[n] == 0] for n, keys in layers.items()}
-
-
-def promising(keys: Keys, answers: Answers) -> Keys:
-    """Positions after every move that promises a win, and every reply: none wins or draws at once, none looks bad."""
-    reached = []
-    for (after,) in in_batches(replies_to_all, keys):
-        goes_on = after < LOST
-        positions = distinct([after[goes_on]])
-        values = np.where(after == NONE, 1, -1).astype(np.float32)
-        values[goes_on] = answers.values(positions)[np.searchsorted(positions, after[goes_on])]
-        promises = values.min(2) > PROMISE
-        reached.append(distinct([after[goes_on & promises[:, :, None]]]))
-    return distinct(reached)
-
-
-def strategy(
-    layers: Layers, proof: Proof, games: Games, answers: Answers, most_stones: int
-) -> tuple[Layers, Layers, Proof]:
-    """A winning strategy close to the network's games.
-
-    It always takes the network's favourite among the proven moves. Where the favourite is not proven, the games after
-    it are enumerated, because it may win as well, and the proof is sought again.
-
-    Returns all positions; those of the network's games and of the strategy, which is none without a proof of the empty
-    board; and the moves that are proven inside the latter.
-    """
-    while True:
-        inside = games.keys
-        if proof[0][0]:
-            own = enumerate_games(answers, START, most_stones, proof=(layers, proof))
-            inside = united(inside, own.keys)
-        proven = prove(inside, most_stones)
-        favourites = {n: answers(n, keys).argmax(1).astype(np.uint8) for n, keys in inside.items()}
-        wrong = {n: (proven[n] != 0) & ((proven[n] >> favourites[n]) & 1 == 0) for n in inside}
-        starts = {n + 2: after_moves(keys[wrong[n]], favourites[n][wrong[n]]) for n, keys in inside.items()}
-        more = enumerate_games(answers, starts, most_stones, layers)
-        if not proof[0][0] or not size(more.keys):
-            return layers, inside, proven
-        again = {n: np.where(np.isin(keys, inside[n][wrong[n]]), 0, proof[n]) for n, keys in layers.items()}
-        before, layers = layers, united(layers, more.keys)
-        proof = prove(layers, most_stones, (before, again))
-
-
-def after_moves(keys: Keys, moves: NDArray[np.uint8]) -> Keys:
-    """Positions after one move of each and every reply, without the moves to which a reply wins or draws at once."""
-    parts = [after for (after,) in in_batches(replies_to, keys, moves)]
-    after = np.concatenate([np.empty((0, COLUMNS), np.uint64), *parts])
-    after = after[~np.isin(after, (LOST, DRAWN)).any(1)]
-    return distinct([after[after < LOST]])

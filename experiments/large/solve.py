@@ -61,8 +61,8 @@ from distill.game.rules import CELLS
 from distill.games import reader
 from distill.networks import finding, heads, predict, saved
 from distill.players.network import NetworkPlayer
-from experiments.large import positions
-from experiments.large.positions import START, Answers, Games, Keys, Layers, Proof
+from experiments.large import positions, proofs
+from experiments.large.positions import START, Answers, Games, Keys, Layers, Moves
 from experiments.large.read_out import Near, ReadOut, learn, trunk
 
 NEAR = 1 << 18
@@ -77,15 +77,15 @@ class Pool:
     """Positions of a strategy with their proven moves.
 
     Attributes:
-      keys, moves, margins: uint64 (N,); uint8 (N,), their proven moves; float32 (N,), as in `positions.margins`.
+      keys, moves, margins: uint64 (N,); uint8 (N,), their proven moves; float32 (N,), as in `proofs.margins`.
       wrong: positions in which the network chooses a move that is not proven.
       kept_out: as many among the graded boards, which are never learned.
     """
 
-    def __init__(self, layers: Layers, proof: Proof, answers: Answers, excluded: Keys) -> None:
+    def __init__(self, layers: Layers, proof: Moves, answers: Answers, excluded: Keys) -> None:
         keys, moves, values, self.kept_out = [], [], [], 0
         for stones, layer in layers.items():
-            margins, is_graded = positions.margins(answers(stones, layer), proof[stones]), np.isin(layer, excluded)
+            margins, is_graded = proofs.margins(answers(stones, layer), proof[stones]), np.isin(layer, excluded)
             self.kept_out += int(((proof[stones] != 0) & is_graded & (margins <= 0)).sum())
             learned = (proof[stones] != 0) & ~is_graded
             keys.append(layer[learned])
@@ -239,10 +239,10 @@ class Run:
         """All positions, and those to learn."""
         options = self.options
         layers = positions.united(layers, games.keys)
-        layers, proof = positions.prove_start(
+        layers, proof = proofs.prove_start(
             layers, games, options.most_stones, answers, options.most_positions, self.say
         )
-        layers, strategy, proof = positions.strategy(layers, proof, games, answers, options.most_stones)
+        layers, strategy, proof = proofs.strategy(layers, proof, games, answers, options.most_stones)
         pool = Pool(strategy, proof, answers, self.excluded)
         moves = round(float(np.bitwise_count(pool.moves).mean()), 3)
         self.say("strategy", start_is_won=bool(proof[0][0]), positions=len(pool.keys), moves=moves, wrong=pool.wrong,

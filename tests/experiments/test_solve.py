@@ -1,5 +1,5 @@
-"""Proving and learning a winning strategy (`experiments/large/positions.py` and `solve.py`): rules on the device are
-those of the package, the games those of `distill.walk`, proofs follow from the replies, and a killed run resumes.
+"""Proving and learning a winning strategy (`experiments/large`): rules on the device are those of the package, games
+those of `distill.walk`, proofs follow from the replies, and a killed run resumes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from distill.evaluation import walk
 from distill.game import rules
 from distill.game.rules import COLUMNS
 from distill.networks import saved
-from experiments.large import positions, read_out, solve
+from experiments.large import positions, proofs, read_out, solve
 from experiments.large.positions import DRAWN, LOST, NONE, START
 
 MOST_STONES = 6
@@ -130,7 +130,7 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(
         np.testing.assert_array_equal(games.keys[counts["stones"] + 2], np.unique(canonical(following)))
     assert 0 < games.losing <= sum(counts["losing_replies"] for counts, _ in layers) <= 2 * games.losing
 
-    proof = positions.prove(games.keys, MOST_STONES)
+    proof = proofs.prove(games.keys, MOST_STONES)
     proven = {int(key): int(moves) for n, keys in games.keys.items() for key, moves in zip(keys, proof[n], strict=True)}
     assert 0 in proof[MOST_STONES - 2]  # by this seed, to test both
     for stones in range(0, MOST_STONES, 2):
@@ -143,21 +143,21 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(
 
     with jax.enable_x64(True):
         after = np.asarray(positions.replies(games.keys[2])).tolist()
-    monkeypatch.setattr(positions, "PROMISE", float(np.median(answers.values(games.keys[4]))))
+    monkeypatch.setattr(proofs, "PROMISE", float(np.median(answers.values(games.keys[4]))))
     promised, refused = set(), set()
     for ends in (ends for moves_of_key in after for ends in moves_of_key):
         replies = [end for end in ends if end < int(LOST)]
         values = answers.values(np.array(replies, np.uint64))
-        promises = not {int(LOST), int(DRAWN)} & {*ends} and (values > positions.PROMISE).all()
+        promises = not {int(LOST), int(DRAWN)} & {*ends} and (values > proofs.PROMISE).all()
         (promised if promises else refused).update(replies)
     assert refused - promised
-    assert positions.promising(games.keys[2], answers).tolist() == sorted(promised)
+    assert proofs.promising(games.keys[2], answers).tolist() == sorted(promised)
 
     excluded = games.keys[4][:3]
     pool = solve.Pool(games.keys, proof, answers, excluded)
     assert (pool.moves > 0).all()
     assert not np.isin(excluded, pool.keys).any()
-    margins = positions.margins(logits_of(evaluate, pool.keys), pool.moves)
+    margins = proofs.margins(logits_of(evaluate, pool.keys), pool.moves)
     assert pool.wrong == (margins <= 0).sum()
 
 
@@ -213,7 +213,7 @@ def test_the_read_out_is_that_of_the_network_and_a_change_raises_margins_and_val
     first = logits.argsort(1)[:, -2:-1] == np.arange(COLUMNS)  # the second best move
     near = read_out.Near(features, first, legal & ~first)
     margins, _ = part.margins(near)
-    assert (margins <= 0).all()
+    assert (margins < 1e-4).all()  # the two add in another order, so a tie may be above 0
     change = 3e-4 * np.random.default_rng(0).standard_normal(part.kernel.shape).astype(np.float32)
     foreseen = part.margins(near, change)[1]
     of_values = (
