@@ -94,8 +94,8 @@ class DeviceLabeller:
             # Copies of the last board fill the lanes; their results are dropped.
             rows = np.minimum(np.arange(start, start + self.lanes), len(boards) - 1)
             with jax.enable_x64(True):
-                found = search(current[rows], mask[rows], weights, None, noise[rows], self.settings.noise_fraction)
-            arrays = map(np.asarray, (found.visits, found.value, found.label))
+                labels = search(current[rows], mask[rows], weights, None, noise[rows], self.settings.noise_fraction)
+            arrays = map(np.asarray, (labels.visits, labels.value, labels.label))
             parts.append([array[: len(boards) - start, 0] for array in arrays])
         visits, value, label = map(np.concatenate, zip(*parts, strict=True))
         return Labels(visits=visits, value=value, label=label)
