@@ -77,7 +77,7 @@ def generate_games(out: str | Path = "data/games", *, games: int = 5000, **setti
 
 def run(config: GenerateConfig) -> str:
     """Play what is missing of the run, then record the result."""
-    identity, began = config.games_identity(), time.perf_counter()
+    identity = config.games_identity()
     stored = config.replace(cluster=None, restart=False)
     with shards.opened(config.out, stored, config.games, identity, restart=config.restart) as folder:
         plan = shards.plan(folder, config.games)
@@ -86,6 +86,7 @@ def run(config: GenerateConfig) -> str:
         if config.labeller is None:
             compiling.prepare("uct")
         processes = max(1, min(config.workers or cores(), len(plan.todo)))
+        began = time.perf_counter()
         started = Cluster(config.cluster, shards.versions_here) if config.cluster else executors.started(processes)
         with started as workers, Progress(plan.games, "games", sum(shard.games for shard in plan.done)) as progress:
             calls, work = [([task],) for task in plan.todo], partial(shards.play_shards, config, identity)

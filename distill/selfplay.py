@@ -34,8 +34,9 @@ from pathlib import Path
 from distill import networks
 from distill.alphazero import iterations, loop, run_files, workers
 from distill.alphazero.presets import PRESETS
-from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, cli, cores, executors, say
+from distill.alphazero.settings import ON_DEVICE, SelfPlayConfig
+from distill.common import UserError, cli, cores, executors, listed, say
+from distill.common.settings import as_json, build, by_path
 from distill.games import shards
 from distill.mcts import compiling
 from distill.networks import backend, finding
@@ -65,22 +66,28 @@ def run(config: SelfPlayConfig) -> str:
 
 
 def _with_device(config: SelfPlayConfig) -> SelfPlayConfig:
-    """The config with the default of `device_lanes`. Raises UserError for games on a device without JAX."""
+    """The config with `device_lanes`, and with what holds on a device. Raises UserError for one without JAX."""
     lanes, on_jax = config.machine.device_lanes, os.environ.get("KERAS_BACKEND") == "jax"
     if lanes and not on_jax:
         raise UserError("games on a device need Keras on JAX: set KERAS_BACKEND=jax in the environment")
     if lanes is None and on_jax and config.fits_device:
         networks.start_backend(aloud=True)
-        if backend.on_accelerator():
-            return config.replace(machine=config.machine.replace(device_lanes=DEVICE_LANES))
-    return config
+        lanes = DEVICE_LANES if backend.on_accelerator() else None
+    if not lanes:
+        return config
+    on_device = build(SelfPlayConfig, as_json(config), ON_DEVICE, {"machine.device_lanes": lanes})
+    asked, fixed = (by_path(as_json(settings)) for settings in (config, on_device))
+    if changed := [f"{name} is {fixed[name]}" for name in ON_DEVICE if fixed[name] != asked[name]]:
+        say(f"on a device: {listed(changed)}")
+    return on_device
 
 
 def _only_play(config: SelfPlayConfig) -> str:
     networks.start_backend(aloud=True)
     out, processes = config.out or Path("data/selfplay"), config.machine.workers or cores()
     assert config.init is not None  # by the config's own check
-    settings, number = config.replace(restart=False), config.schedule.games
+    machine = config.machine.replace(cluster=None)
+    settings, number = config.replace(restart=False, machine=machine), config.schedule.games
     player = workers.network_player(settings, finding.network_file(config.init))
     with shards.opened(out, settings, number, player.identity, restart=config.restart) as folder:
         plan = shards.plan(folder, number)

@@ -6,8 +6,8 @@
     with a clock    games are played            games are played, and meanwhile the      the network only learns
                                                 network learns from earlier ones
 
-With a clock (`--minutes`) all iterations but the first take equal shares of the time. With a `teacher_share` the
-teacher plays the first two of them, in which the network has learned nothing or little; else the network plays. On a
+With a clock (`--minutes`) all iterations take equal shares of the time. With a `teacher_share` the first one takes that
+share, and the teacher plays the first two, in which the network has learned nothing or little. On a
 device the network plays and learns in turns, in every iteration. A finished run has recorded its games and steps as
 numbers, and a run that repeats them (`--replay`) never looks at the clock.
 """
@@ -120,7 +120,8 @@ def share_gone(config: SelfPlayConfig, number: int, count: int) -> float:
 
 def learning_rate(config: SelfPlayConfig, number: int, share: float) -> float:
     """The learning rate of an iteration, after this share of the time."""
-    highest = config.learning_rate(number)
+    rates = {1: config.learning.lr} | {row.start: row.lr for row in config.learning.lr_schedule}
+    highest = rates[max(start for start in rates if start <= number)]
     if not config.is_timed:
         return highest
     return highest * min(1.0, share / WARM_UP) * (1 + math.cos(math.pi * share)) / 2

@@ -25,6 +25,7 @@ from distill.alphazero.run_files import Metrics
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, run_folder, say
 from distill.common.executors import Workers
+from distill.networks import finding
 from distill.players.network import NetworkPlayer
 from distill.training import checkpoint
 
@@ -170,8 +171,8 @@ def begun(
     initial = step.initial_network(config.arch, config.init, True, config.seed) if variables is None else None
     folder.begin()
     if initial is not None:
-        saved.save_network(initial, out / run_files.BEST)
-    network = saved.load_core(out / run_files.BEST)
+        saved.save_network(initial, out / finding.BEST)
+    network = saved.load_core(out / finding.BEST)
     learner = continual.begin(network, config.recipe())
     if variables is not None:  # not the champion where a candidate was rejected
         checkpoint.restore(learner, variables, out)
@@ -219,7 +220,7 @@ def arena(loop: Loop, steps: int) -> tuple[bool, float | None]:
     if config.arena.gate is None or not steps:
         return bool(steps), None
     seed = iterations.seed_of(config, loop.number, iterations.ARENA)
-    score = workers.arena(loop.workers, config, loop.candidate, loop.out / run_files.BEST, seed)
+    score = workers.arena(loop.workers, config, loop.candidate, loop.out / finding.BEST, seed)
     return score >= config.arena.gate, score
 
 

@@ -17,13 +17,12 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, file_hash, json_hash, run_folder
 from distill.games import reader
 from distill.mcts import puct
+from distill.networks import finding
 from distill.training import history, identity
 
-BEST = "best.keras"
-"""The champion."""
 KIND = "self-play run"
 """The kind of folder, in its record."""
-FILES = ("iterations", "checkpoint.npz", BEST, "history.csv", "curves.png", "tensorboard")
+FILES = ("iterations", "checkpoint.npz", finding.BEST, "history.csv", "curves.png", "tensorboard")
 """What --restart deletes."""
 FREE = (
     "init", "out", "restart", "games_only", "schedule.iterations", "schedule.replay",
@@ -86,7 +85,7 @@ def publish(folder: run_folder.Run, config: SelfPlayConfig, finished: Sequence[M
     out = Path(str(folder.storage))
     new = candidate(out, len(finished))
     if finished[-1]["accepted"] and new.is_file():
-        new.replace(out / BEST)
+        new.replace(out / finding.BEST)
     new.unlink(missing_ok=True)
     history.write(out, finished, PANELS, "iteration")
     result = {"iterations": len(finished), **finished[-1]}

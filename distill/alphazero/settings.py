@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from distill import networks
-from distill.common.settings import CommandLine, NameOrPath, Settings, build
+from distill.common.settings import CommandLine, NameOrPath, Settings, Values, build
 from distill.games.settings import SelfPlaySettings
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, PuctSettings
 from distill.players import match
@@ -27,7 +27,7 @@ class Stage(Settings):
 class LearningRate(Settings):
     """The learning rate from an iteration on."""
 
-    start: int
+    start: int = Field(ge=1)
     lr: float = Field(gt=0)
 
 
@@ -112,6 +112,18 @@ class MachineSettings(Settings):
     """also write the history for TensorBoard, into the folder tensorboard of the run"""
 
 
+ON_DEVICE: Values = {
+    "search.temperature": 1.0,
+    "learning.value_target": "blend",
+    "learning.count_weights": "count",
+    "replay.boards": None,
+    "replay.games": None,
+    "schedule.teacher_share": 0.0,
+    "schedule.double_noise_iterations": 0,
+}
+"""What holds on a device, where nothing else can be set (`alphazero/device_games.py`)."""
+
+
 class SelfPlayConfig(SelfPlaySettings):
     """Let a network play against itself and learn from it."""
 
@@ -150,6 +162,8 @@ class SelfPlayConfig(SelfPlaySettings):
             match.openings(self.arena.games // 2, self.arena.plies, 0)
         if self.games_only and self.init is None:
             raise ValueError("--games-only needs --init, the network that plays")
+        if self.games_only and self.is_timed:
+            raise ValueError("--games-only plays --games games; it takes no --minutes, --replay or preset with minutes")
         if not self.is_timed and (self.schedule.stages or self.schedule.teacher_share):
             raise ValueError("stages and teacher_share need --minutes")
         if self.machine.device_lanes and not self.fits_device:
@@ -171,11 +185,6 @@ class SelfPlayConfig(SelfPlaySettings):
         """How the learner trains."""
         shared = {name: value for name, value in self.learning if name != "lr_schedule"}
         return build(Recipe, shared, {"precision": self.machine.precision, "seed": self.seed})
-
-    def learning_rate(self, iteration: int) -> float:
-        """The learning rate of an iteration, counted from 1; with a clock, the highest one."""
-        rates = {1: self.learning.lr} | {row.start: row.lr for row in self.learning.lr_schedule}
-        return rates[max(start for start in rates if start <= iteration)]
 
     def search_at(self, share: float) -> PuctSettings:
         """How positions are searched after this share of the minutes."""

@@ -41,6 +41,7 @@ from distill.games import playing, schema, selfplay, shards
 from distill.games.settings import RunSettings
 from distill.mcts import compiling, puct
 from distill.mcts.settings import UctSettings
+from distill.networks import finding
 from distill.players import match
 from distill.players.network import GuidedPlayer
 
@@ -189,14 +190,14 @@ class WorkerPlay:
         for search in ("uct", "puct") if self.config.schedule.teacher_share else ("puct",):
             compiling.prepare(search)
         if self.config.is_timed:
-            warm_up(self.pool, self.config, self.out / run_files.BEST)
+            warm_up(self.pool, self.config, self.out / finding.BEST)
 
     def iterate(self, number: int, end: End, share: float, finished: Sequence[Metrics]) -> Metrics:
         """Play an iteration and learn from the latest games (`loop.Play`)."""
         if not end.plays:
             nobody = {"games": 0, "rows": 0, "games_hash": None, "simulations": 0}
             return nobody | self._learn(number, end, share, finished)
-        player = player_of(self.config, number, share, self.out / run_files.BEST)
+        player = player_of(self.config, number, share, self.out / finding.BEST)
         out = run_files.games_folder(self.out, number)
         with shards.opened(out, player.settings, end.games, player.identity) as folder:
             games = self.pool.begin(play, self.pool, player, end, folder)
@@ -291,7 +292,7 @@ def _tasks(
 def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: Path, seed: int) -> float:
     """The score of a candidate against the champion: wins and half the draws.
 
-    Both play with the search of self-play but without noise.
+    Both play with `config.search`, without noise, and with no stage of the schedule.
     """
     say("arena: candidate against champion")
     outcomes: list[float] = []
@@ -307,7 +308,7 @@ def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: P
 def meet(config: SelfPlayConfig, seed: int, first: int, *pair: Path) -> list[float]:
     """The candidate's results in one block of an arena against the champion."""
     players = [
-        GuidedPlayer(name=network.stem, predict=evaluator(config, network, seat), settings=config.search)
+        GuidedPlayer(name=network.stem, evaluate=evaluator(config, network, seat), settings=config.search)
         for seat, network in enumerate(pair)
     ]
     return match.arena_block(players, config.arena.games, config.arena.plies, seed, first)

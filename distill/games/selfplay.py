@@ -2,7 +2,7 @@
 
 In: settings, the network's evaluator, the shards to make. Out: the content of each shard, once the last of its games
 has ended. All games are played in lock step in this process. The caller holds the folder and records the result
-(`shards.finish`).
+(`shards.complete`).
 
 A row is a row of `schema.py` with one vote: `label` is the column that the search prefers, `move` the one played, which
 is drawn at random in the first plies. `visits` are those of this search; with a Gumbel root they are its improved

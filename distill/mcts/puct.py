@@ -21,7 +21,7 @@ from distill.mcts.engine import puct_moves, puct_simulation, puct_tree
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.puct_tree import KeptEvaluations, PuctDraws
 from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
-from distill.mcts.results import Ended, GameRecord, Positions, SearchResult, as_bitboards, generator, streams
+from distill.mcts.results import Ended, GameRecord, Positions, SearchResult, as_bitboards, generator, seeds_of_games
 from distill.mcts.settings import PuctSettings
 
 __all__ = ["PuctSettings", "new_kept", "play", "quiet", "search"]
@@ -77,7 +77,7 @@ def play(
     depend on the others in its batch. `kept` has evaluations from earlier calls with this evaluator and gets the new
     ones. Raises ValueError for arguments that do not fit, and OutputError for logits or values that no search can use.
     """
-    sources, lanes = streams(seeds, len(current), games), min(lanes, len(current))
+    sources, lanes = seeds_of_games(seeds, len(current), games), min(lanes, len(current))
     record, draws = GameRecord.starting(current, mask, steps), draw(sources[:lanes], steps, settings)
     trees = puct_tree.new_trees(settings, draws, kept or new_kept(), record)
     leaves, games_left = np.zeros(lanes, np.int64), iter(range(lanes, len(current)))

@@ -38,7 +38,7 @@ def as_bitboards(positions: Positions) -> tuple[Bitboards, Bitboards]:
     return current, mask
 
 
-def streams(seeds: Any, number: int, games: Sequence[int] | None = None) -> list[tuple[int, int]]:
+def seeds_of_games(seeds: Any, number: int, games: Sequence[int] | None = None) -> list[tuple[int, int]]:
     """(seed, game), the source of the random numbers, for each of `number` positions.
 
     Args:

@@ -27,7 +27,7 @@ from distill.mcts.engine import uct_simulation
 from distill.mcts.engine.noise import noisy_move
 from distill.mcts.engine.uct_simulation import UNVISITED
 from distill.mcts.labeller import Labels, majority
-from distill.mcts.results import GameRecord, Positions, SearchResult, as_bitboards, generator, streams
+from distill.mcts.results import GameRecord, Positions, SearchResult, as_bitboards, generator, seeds_of_games
 from distill.mcts.settings import UctSettings
 
 __all__ = ["UctSettings", "play", "search"]
@@ -75,7 +75,7 @@ def play(
     instead of the search: a position's labels must depend on its game and its number in the game alone. Raises
     ValueError for arguments that do not fit, and OutputError where a labeller changes its number of votes.
     """
-    draws = draw(streams(seeds, len(current), games), steps, settings)
+    draws = draw(seeds_of_games(seeds, len(current), games), steps, settings)
     label = label or by_search(draws, settings)
     record = GameRecord.starting(current, mask, steps, settings.votes)
     live, step = np.arange(len(current)), 0

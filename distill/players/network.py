@@ -40,7 +40,7 @@ def load(name: str, path: Path, mode: str, simulations: int, *, fast: bool, int8
     if not simulations:
         return NetworkPlayer(name=name, predict=predict.load(file), mode=mode)
     settings = PuctSettings().replace(simulations=simulations, root=mode)
-    return GuidedPlayer(name=name, predict=_evaluator(name, file), settings=settings)
+    return GuidedPlayer(name=name, evaluate=_evaluator(name, file), settings=settings)
 
 
 def _evaluator(name: str, file: Path) -> BitboardEvaluator:
@@ -88,7 +88,7 @@ class GuidedPlayer:
     """A PUCT search guided by a network, without randomness; its policy is the share of root visits."""
 
     name: str
-    predict: BitboardEvaluator = field(repr=False)
+    evaluate: BitboardEvaluator = field(repr=False)
     settings: PuctSettings
 
     @cached_property
@@ -103,7 +103,7 @@ class GuidedPlayer:
 
         lanes = max(1, min(len(current), LANES))
         settings, numbers = puct.quiet(self.settings), seeds.tolist()
-        record = puct.play(current, mask, self.predict, settings, seeds=numbers, lanes=lanes, steps=1, kept=self.kept)
+        record = puct.play(current, mask, self.evaluate, settings, seeds=numbers, lanes=lanes, steps=1, kept=self.kept)
         return choices(record.label[:, 0], record.visits[:, 0], record.value[:, 0])
 
 

@@ -43,12 +43,12 @@ def _start(model: TrainingModel, table: Table, rates: Sequence[float]) -> Any:
     # Always STEPS entries, of which the first are used, so that one compiled function serves all calls.
     filled = picks + picks[:1] * (STEPS - len(picks))
     rows, mirrored = (np.stack([pick[part] for pick in filled]) for part in (0, 1))
-    speeds = np.resize(np.array(rates, np.float32), STEPS)
+    learning_rates = np.resize(np.array(rates, np.float32), STEPS)
     # What a step changes: all that it takes besides the batch.
     parts = (model.trainable_variables, model.non_trainable_variables, model.optimizer.variables)
     state = tuple([variable.value for variable in part] for part in parts)
     state, total = model.device_steps(
-        state, table.columns, rows.astype(np.int32), mirrored, speeds, np.int32(len(picks))
+        state, table.columns, rows.astype(np.int32), mirrored, learning_rates, np.int32(len(picks))
     )
     for part, values in zip(parts, state, strict=True):
         for variable, value in zip(part, values, strict=True):

@@ -22,7 +22,7 @@ from distill.alphazero.workers import WorkerPlay
 from distill.common import executors, run_folder
 from distill.common.executors import Workers
 from distill.games import reader
-from distill.networks import saved
+from distill.networks import finding, saved
 from distill.networks.evaluator import weights_hash
 from distill.training import checkpoint, history
 
@@ -74,7 +74,7 @@ def main(out: Path, *words: str) -> int:
 
 def outcome(out: Path) -> tuple[Any, ...]:
     """Content hashes of all shards, and the weights that are kept."""
-    return games_of(out), weights_hash(saved.load_core(out / run_files.BEST))
+    return games_of(out), weights_hash(saved.load_core(out / finding.BEST))
 
 
 def minutes_of(out: Path) -> float:
@@ -180,7 +180,7 @@ def test_the_average_plays_and_is_kept(tmp_path):
     words = replay_of(COUNTS, tmp_path / "record.json", *FLAGS, "--set", "ema=0.5")
     with killed_at(loop, "iterate", 3):
         main(out, *words)
-    kept = saved.load_core(out / run_files.BEST)
+    kept = saved.load_core(out / finding.BEST)
     learning = checkpoint.load(out)[0][: len(kept.weights)]
     assert not {array.tobytes() for array in kept.get_weights()} & {array.tobytes() for array in learning}
     assert main(out, *words) == 0

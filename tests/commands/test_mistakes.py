@@ -33,6 +33,7 @@ play random --moves 4444444 -> move 7 falls into column 4, which is full
 play random --moves '4 4' -> move 2 is ' ', not a column from 1 to 7
 play uct:0 -> whole number of simulations
 selfplay --games-only -> --games-only needs --init
+selfplay --games-only --init pillar --preset hour -> --games-only plays --games games; it takes no --minutes
 selfplay --set arena.plies=1 -> there are only about 4 openings
 selfplay --set opening_moves=[3,1] -> --set opening_moves 3 1 must be two numbers
 selfplay --set teacher_share=0.1 -> stages and teacher_share need --minutes

@@ -18,7 +18,7 @@ from selfplay_helpers import games_of, metrics_of, read, tiny
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from distill import networks, selfplay
-from distill.alphazero import grades, workers
+from distill.alphazero import grades, iterations, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, cli, run_folder
@@ -156,6 +156,18 @@ def test_games_on_a_device_need_keras_on_jax(tmp_path, complaint, monkeypatch):
     assert "games on a device need Keras on JAX: set KERAS_BACKEND=jax" in line
 
 
+def test_what_a_device_does_not_read_has_one_value_there(monkeypatch, capsys):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    device = ["--set", "device_lanes=16", "--preset"]
+    hour, minutes = (cli.parse(SelfPlayConfig, [*device, name], PRESETS) for name in ("hour", "minutes"))
+    config = selfplay._with_device(hour)
+    line = "on a device: learning.count_weights is count, schedule.teacher_share is 0.0\n"
+    assert capsys.readouterr().err == line
+    assert (config.learning.count_weights, config.schedule.teacher_share) == ("count", 0)
+    assert config.schedule.stages == hour.schedule.stages
+    assert selfplay._with_device(minutes) == minutes
+
+
 def test_games_only_plays_with_the_network_as_it_is(tmp_path, small_networks, monkeypatch, capsys):
     tiny().save(tmp_path / "some.keras")
     command = ["--preset", "smoke", "--games-only", "--init", str(tmp_path / "some.keras"), "--workers", "1", "--out"]
@@ -198,5 +210,5 @@ def test_connect_4_ai_has_the_network_of_the_repository_that_it_names():
 def test_every_preset_is_a_config(preset):
     config = cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS)
     if preset == "connect-4-ai-2":
-        rates = [config.learning_rate(iteration) for iteration in (1, 49, 50, 150, 250, 2000)]
+        rates = [iterations.learning_rate(config, iteration, 0.0) for iteration in (1, 49, 50, 150, 250, 2000)]
         assert rates == [0.2, 0.2, 2e-2, 2e-3, 2e-4, 2e-4]

@@ -101,7 +101,7 @@ def test_solver_plays_each_of_the_best_moves_and_no_other():
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_a_guided_search_wins_blocks_and_reports_shares_of_visits(root):
     settings = PuctSettings(simulations=30, root=root)
-    player = network.GuidedPlayer(name="guided", predict=uniform, settings=settings)
+    player = network.GuidedPlayer(name="guided", evaluate=uniform, settings=settings)
     for direction, drawing in WINS.items():
         choices = player.choose(*repeated(parse_board(drawing), 2))
         assert choices.moves.tolist() == [WINNING_COLUMN[direction]] * 2
