@@ -7,9 +7,9 @@
                                                 network learns from earlier ones
 
 With a clock (`--minutes`) all iterations take equal shares of the time. With a `teacher_share` the first one takes that
-share, and the teacher plays the first two, in which the network has learned nothing or little. On a
-device the network plays and learns in turns, in every iteration. A finished run has recorded its games and steps as
-numbers, and a run that repeats them (`--replay`) never looks at the clock.
+share, and the teacher plays the first two, in which the network has learned nothing or little. On a device the network
+plays and learns in turns, in every iteration. A finished run has recorded its games and steps as numbers, and a run
+that repeats them (`--replay`) never looks at the clock.
 """
 
 from __future__ import annotations
