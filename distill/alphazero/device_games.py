@@ -157,12 +157,12 @@ def play_step(
     current, mask, won, full = after(lanes.current, lanes.mask, column)
     proven = labels.proven[:, 0]
     drawn = full & ~won & ~proven  # an unproven last move is a draw
-    known = proven | drawn
-    window = settle(window, lanes, known, jnp.where(drawn, 0, labels.value[:, 0]), settings.discount)
+    is_known = proven | drawn
+    window = settle(window, lanes, is_known, jnp.where(drawn, 0, labels.value[:, 0]), settings.discount)
 
     over = won | full | (proven & (jax.random.uniform(ends, (count,), jnp.float32) < END_OF_PROVEN))
     moved = lanes._replace(current=current, mask=mask)
-    return window, next_games((fresh, fresh_share), moves, moved, over, known | is_random, first)
+    return window, next_games((fresh, fresh_share), moves, moved, over, is_known | is_random, first)
 
 
 def write_labels(window: Window, labels: NodeLabels, excluded: Any, simulations: Any, improved: Any) -> Window:
@@ -215,18 +215,18 @@ def choose_moves(keys: tuple[Any, Any, Any], lanes: Lanes, labels: NodeLabels, s
     return jnp.where(is_random, random_columns(wild_column, landing(lanes.mask) != 0), column), is_random
 
 
-def settle(window: Window, lanes: Lanes, known: Any, result: Any, discount: float) -> Window:
+def settle(window: Window, lanes: Lanes, is_known: Any, result: Any, discount: float) -> Window:
     """Give open labels the value 0.5 × that of their search + 0.5 × the result of their game, discounted.
 
     Args:
       lanes: those before the move.
-      known: bool (B,): games whose result is known.
+      is_known: bool (B,): games whose result is known.
       result: float32 (B,), for the side to move.
     """
-    count, capacity = len(known), len(window.value)
+    count, capacity = len(is_known), len(window.value)
     ago = jnp.arange(1, OPEN_STEPS + 1, dtype=jnp.int32)[:, None]  # (K, 1)
     first = lanes.first[:, None] + jnp.arange(count)
-    settled = known & (ago <= lanes.open) & (window.written - first <= capacity)
+    settled = is_known & (ago <= lanes.open) & (window.written - first <= capacity)
     row = jnp.where(settled, first % capacity, capacity).reshape(-1)
     returns = (VALUE_STEPS * result * (-discount) ** ago.astype(jnp.float32)).reshape(-1)
     before = window.value[jnp.minimum(row, capacity - 1)].astype(jnp.float32)

@@ -260,27 +260,27 @@ def finish(games: Future[Metrics]) -> Metrics:
 
 def play(pool: Workers, player: ShardPlayer, end: End, folder: run_folder.Run) -> Metrics:
     """Let the workers play what the folder lacks, until the end; returns the metrics of the games."""
-    known, work = shards.plan(folder, end.games), partial(alone, player.play)
+    plan, work = shards.plan(folder, end.games), partial(alone, player.play)
     files = [pool.file(path) for path in player.files]
-    calls = ((*call, *files) for call in _tasks(player, end, known, pool.number))
+    calls = ((*call, *files) for call in _tasks(player, end, plan, pool.number))
     # The learner shows its progress while others play, and without processes the player does.
-    done = sum(shard.games for shard in known.done)
-    bar = Progress(known.games, "games", done) if end.steps is None and pool.number > 1 else None
+    done = sum(shard.games for shard in plan.done)
+    bar = Progress(plan.games, "games", done) if end.steps is None and pool.number > 1 else None
     with bar or nullcontext():
-        result = shards.complete(folder, known, pool, work, calls, bar.advance if bar else silent)
+        result = shards.complete(folder, plan, pool, work, calls, bar.advance if bar else silent)
     counts = {"games": result["games"], "rows": result["rows"], "games_hash": json_hash(result)}
     return counts | {"simulations": player.settings.search.simulations}
 
 
 def _tasks(
-    player: ShardPlayer, end: End, known: shards.Plan, worker_count: int
+    player: ShardPlayer, end: End, plan: shards.Plan, worker_count: int
 ) -> Iterator[tuple[Sequence[shards.Task], float]]:
     """A few shards a task and the seconds for it: what the folder lacks, then more while the end has seconds left."""
-    few = max(1, min(player.at_once, len(known.todo) // worker_count))  # every worker gets some
-    for first in range(0, len(known.todo), few):
-        yield known.todo[first : first + few], math.inf
+    few = max(1, min(player.at_once, len(plan.todo) // worker_count))  # every worker gets some
+    for first in range(0, len(plan.todo), few):
+        yield plan.todo[first : first + few], math.inf
     size = player.settings.shard_games
-    for first in itertools.count(known.games // size, player.at_once):
+    for first in itertools.count(plan.games // size, player.at_once):
         if not (seconds := end.seconds_left()):
             return
         yield [shards.Task(index=first + number, games=size) for number in range(player.at_once)], seconds

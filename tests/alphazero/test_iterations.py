@@ -129,7 +129,7 @@ def test_the_records_that_ship_can_be_repeated(preset):
     record = run_folder.finished(Path("models/long") / preset, run_files.KIND)
     precision = record.settings["machine"]["precision"]
     config = cli.parse(SelfPlayConfig, ["--preset", preset, "--set", f"precision={precision}"], PRESETS)
-    known = identity.identity(config, run_files.FREE, puct_version=puct.PUCT_VERSION)
-    ends = iterations.recorded(Path("models/long") / preset / run_folder.RECORD, known)
+    expected = identity.identity(config, run_files.FREE, puct_version=puct.PUCT_VERSION)
+    ends = iterations.recorded(Path("models/long") / preset / run_folder.RECORD, expected)
     assert len(ends) == iterations.count_of(config)
     assert not ends[-1].plays
