@@ -124,8 +124,9 @@ class ShardPlayer:
     """Who plays shards of games: the teacher, or a network.
 
     Attributes:
-      identity: that of the games.
-      play: in a worker, (tasks, seconds, files) → their shards, or as many as are finished after so many seconds.
+      settings, identity: those of the games.
+      play: in a worker, (settings, identity, tasks, seconds, *files) → the shards of these tasks, or as many as are
+        finished after so many seconds.
       files: the files that a worker needs to play.
       at_once: shards that a worker plays side by side.
     """
@@ -147,8 +148,8 @@ def network_player(config: SelfPlayConfig, network: Path) -> ShardPlayer:
     heads.require_value(core, str(network))
     # The games depend on the weights, not on the name of the file.
     identity = config.games_identity(f"{weights_hash(core)}-{config.machine.precision}")
-    play, at_once = partial(guided, config, identity), max(1, config.machine.lanes // config.shard_games)
-    return ShardPlayer(settings=config, identity=identity, play=play, files=[network], at_once=at_once)
+    at_once = max(1, config.machine.lanes // config.shard_games)
+    return ShardPlayer(settings=config, identity=identity, play=guided, files=[network], at_once=at_once)
 
 
 def guided(
@@ -242,9 +243,8 @@ def player_of(config: SelfPlayConfig, number: int, share: float, champion: Path)
         search = UctSettings(simulations=config.schedule.teacher_simulations, votes=1)
         shared = {"opening_moves": config.opening_moves, "shard_games": config.shard_games}
         teacher = RunSettings(search=search, seed=seed, **shared)
-        identity = teacher.games_identity()
         # It needs no network. Its shards take a second, so it finishes them.
-        return ShardPlayer(settings=teacher, identity=identity, play=partial(shards.play_shards, teacher, identity))
+        return ShardPlayer(settings=teacher, identity=teacher.games_identity(), play=shards.play_shards)
     search_settings = config.search_at(share)
     if number <= config.schedule.double_noise_iterations:  # as Connect 4 AI has it
         search_settings = search_settings.replace(noise_fraction=min(1.0, 2 * search_settings.noise_fraction))
@@ -260,7 +260,8 @@ def finish(games: Future[Metrics]) -> Metrics:
 
 def play(pool: Workers, player: ShardPlayer, end: End, folder: run_folder.Run) -> Metrics:
     """Let the workers play what the folder lacks, until the end; returns the metrics of the games."""
-    plan, work = shards.plan(folder, end.games), partial(alone, player.play)
+    plan = shards.plan(folder, end.games)
+    work = partial(alone, partial(player.play, player.settings, player.identity))
     files = [pool.file(path) for path in player.files]
     calls = ((*call, *files) for call in _tasks(player, end, plan, pool.number))
     # The learner shows its progress while others play, and without processes the player does.
