@@ -42,7 +42,7 @@ class End:
 
     Attributes:
       games: games that are played in any case.
-      steps: most training steps; None: the config's epochs.
+      steps: most training steps, taken while games are played; None: the config's epochs, after the games.
       plays: whether anybody plays.
       at: the time until which workers play more shards and the learner takes steps; None: the numbers alone count.
     """
@@ -62,17 +62,19 @@ class End:
         return self.at is not None and not self.seconds_left()
 
 
-def by_clock(
+def end_of(
     config: SelfPlayConfig, number: int, count: int, earlier: Mapping[str, Any], began: float, now: Callable[[], float]
 ) -> End:
-    """The end of an iteration with a clock: its share of the minutes left, less what saving and grading take.
+    """The end of an iteration: a number of games, or its share of the minutes left, less what saving and grading take.
 
     Args:
       count: the number of iterations.
       earlier: metrics of the iteration before; empty for the first one.
       began: when this iteration began, by the clock `now`.
     """
-    total, first = config.schedule.minutes or 0.0, config.schedule.teacher_share
+    total, first = config.schedule.minutes, config.schedule.teacher_share
+    if total is None:
+        return End(games=config.schedule.games)
     minutes = (total - earlier.get("minutes", 0.0)) / (count - number + 1)
     if number == 1 and first:
         minutes = total * first

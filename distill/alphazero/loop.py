@@ -182,11 +182,9 @@ def begun(
 def iterate(loop: Loop, began: float) -> Metrics:
     """One iteration, which `began` at this time by `loop.now`; returns its metrics."""
     config, number, earlier = loop.config, loop.number, loop.finished[-1] if loop.finished else {}
-    end = End(games=config.schedule.games)
+    end = iterations.end_of(config, number, loop.count, earlier, began, loop.now)
     if loop.repeated:
         end = loop.repeated[number - 1]
-    elif config.is_timed:
-        end = iterations.by_clock(config, number, loop.count, earlier, began, loop.now)
     share = iterations.share_gone(config, number, loop.count)
     learned = loop.play.iterate(number, end, share, loop.finished)
     # From here on, because the time by which games or a step overran the end is gone already.

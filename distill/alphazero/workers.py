@@ -202,7 +202,7 @@ class WorkerPlay:
         out = run_files.games_folder(self.out, number)
         with shards.opened(out, player.settings, end.games, player.identity) as folder:
             games = self.pool.begin(play, self.pool, player, end, folder)
-            if not self.config.is_timed:  # the network learns from these games, too
+            if end.steps is None:  # the network learns from these games, too
                 finish(games)
             learned = self._learn(number, end, share, finished)
             return finish(games) | learned
@@ -211,19 +211,19 @@ class WorkerPlay:
         """Learn from the latest games until the end of an iteration; returns the metrics of the training."""
         from distill.training import continual
 
-        if self.config.is_timed and number == 1:  # there are no games to learn from
+        latest = self._latest_games(number, end, finished)
+        if not latest:
             return {"training_loss": None, "learning_rate": None, "steps": 0, "replay_boards": 0, "step_seconds": 0.0}
-        table = replay.table(self._latest_games(number, finished), canonical.excluded_keys("benchmark"))
-        purposes = iterations.SAMPLE, iterations.TRAINING
-        sample, training = (iterations.seed_of(self.config, number, purpose) for purpose in purposes)
-        drawn = replay.sample(table, self.config.replay.boards, sample)
+        table = replay.table(latest, canonical.excluded_keys("benchmark"))
+        seed = partial(iterations.seed_of, self.config, number)
+        drawn = replay.sample(table, self.config.replay.boards, seed(iterations.SAMPLE))
         learning_rate = iterations.learning_rate(self.config, number, share)
         say(f"iteration {number}: training the network")
-        learned = continual.learn(self.learner, drawn, learning_rate, training, end.steps, end.is_over)
+        learned = continual.learn(self.learner, drawn, learning_rate, seed(iterations.TRAINING), end.steps, end.is_over)
         return learned | {"learning_rate": learning_rate, "replay_boards": len(table)}
 
-    def _latest_games(self, number: int, finished: Sequence[Metrics]) -> list[schema.Shard]:
-        """The shards to learn from."""
+    def _latest_games(self, number: int, end: End, finished: Sequence[Metrics]) -> list[schema.Shard]:
+        """The shards to learn from; none in the first iteration of a run with a clock."""
         window, rows = self.config.replay, self.config.replay.rows
         if rows is not None and window.share is not None:
             # A long run learns from a share of the networks' rows, which exceeds the fixed window at some time.
@@ -231,7 +231,7 @@ class WorkerPlay:
             by_networks = [last["rows"] for last in finished if not teacher(self.config, last["iteration"])]
             rows = max(rows, int(window.share * sum(by_networks)))
         with_games = [metrics["iteration"] for metrics in finished if metrics["games"]]
-        if not self.config.is_timed:  # with a clock, this iteration is still being played
+        if end.steps is None:  # with a clock, this iteration is still being played
             with_games.append(number)
         return replay.latest([run_files.games_folder(self.out, one) for one in with_games], rows, window.games)
 

@@ -55,7 +55,7 @@ def test_iterations_by_the_clock_fill_the_minutes(minutes, step, shard, saving):
     of = iterations.count_of(config)
     for number in range(1, of + 1):
         began, slower = time[0], 1 + number % 2
-        end = iterations.by_clock(config, number, of, earlier, began, lambda: time[0])
+        end = iterations.end_of(config, number, of, earlier, began, lambda: time[0])
         while number == 1 and end.seconds_left():
             time[0] += shard * slower
         while number > 1 and not end.is_over():
@@ -69,7 +69,7 @@ def test_iterations_by_the_clock_fill_the_minutes(minutes, step, shard, saving):
 def iterations_of(config: SelfPlayConfig) -> list[Any]:
     """The iterations of a run by the clock."""
     of = iterations.count_of(config)
-    ends = [iterations.by_clock(config, number, of, {}, 0, lambda: 0) for number in range(1, of + 1)]
+    ends = [iterations.end_of(config, number, of, {}, 0, lambda: 0) for number in range(1, of + 1)]
     return [one_of(config, number, of, end) for number, end in enumerate(ends, 1)]
 
 
