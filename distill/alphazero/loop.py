@@ -78,16 +78,6 @@ class Loop:
     now: Callable[[], float]
     finished: list[Metrics]
 
-    @property
-    def number(self) -> int:
-        """The iteration to run, counted from 1."""
-        return len(self.finished) + 1
-
-    @property
-    def candidate(self) -> Path:
-        """The file of the network that has learned in this iteration."""
-        return run_files.candidate(self.out, self.number)
-
 
 def run(
     config: SelfPlayConfig,
@@ -132,13 +122,13 @@ def run(
         network=network, grade=partial(grades.grade, player, boards), now=now, finished=finished,
     )  # fmt: skip
     began = now()  # what came before is no part of the minutes
-    while loop.number <= count:
-        finished.append(iterate(loop, began))
+    for number in range(len(finished) + 1, count + 1):
+        finished.append(iterate(loop, number, began))
         began = now()
         say(line(finished[-1], count))
         run_files.publish(folder, config, finished, count)
         if log:
-            log.on_epoch_end(len(finished), finished[-1])
+            log.on_epoch_end(number, finished[-1])
     return result(out, finished)
 
 
@@ -179,19 +169,16 @@ def begun(
     return network, learner
 
 
-def iterate(loop: Loop, began: float) -> Metrics:
-    """One iteration, which `began` at this time by `loop.now`; returns its metrics."""
-    config, number, earlier = loop.config, loop.number, loop.finished[-1] if loop.finished else {}
-    end = iterations.end_of(config, number, loop.count, earlier, began, loop.now)
+def iterate(loop: Loop, number: int, began: float) -> Metrics:
+    """One iteration, counted from 1, which `began` at this time by `loop.now`; returns its metrics."""
+    config, count, earlier = loop.config, loop.count, loop.finished[-1] if loop.finished else {}
+    end = iterations.end_of(config, number, count, earlier, began, loop.now)
     if loop.repeated:
         end = loop.repeated[number - 1]
-    share = iterations.share_gone(config, number, loop.count)
-    learned = loop.play.iterate(number, end, share, loop.finished)
+    learned = loop.play.iterate(number, end, iterations.share_gone(config, number, count), loop.finished)
     # From here on, because the time by which games or a step overran the end is gone already.
     over = loop.now()
-    if learned["steps"]:
-        save_candidate(loop)
-    accepted, score = arena(loop, learned["steps"])
+    accepted, score = arena(loop, number) if learned["steps"] else (False, None)
     # No two parts have a name in common; their order is that of the columns of the history.
     metrics = {"iteration": number, **learned, "score": score, "accepted": accepted, **loop.grade()}
     ended = loop.now()
@@ -202,24 +189,23 @@ def iterate(loop: Loop, began: float) -> Metrics:
     return metrics
 
 
-def save_candidate(loop: Loop) -> None:
-    """Save what has been learned in this iteration."""
+def arena(loop: Loop, number: int) -> tuple[bool, float | None]:
+    """Save the candidate, the network that has learned in an iteration, and let it meet the champion.
+
+    Returns whether it becomes the champion, and its score where there is a gate.
+    """
     from distill.networks import saved
     from distill.training.step import copy_learned
 
+    candidate, gate = run_files.candidate(loop.out, number), loop.config.arena.gate
     copy_learned(loop.learner, loop.network)
-    loop.candidate.parent.mkdir(parents=True, exist_ok=True)
-    saved.save_network(loop.network, loop.candidate)
-
-
-def arena(loop: Loop, steps: int) -> tuple[bool, float | None]:
-    """Whether the candidate, which took so many steps, becomes the champion, and its score where there is a gate."""
-    config = loop.config
-    if config.arena.gate is None or not steps:
-        return bool(steps), None
-    seed = iterations.seed_of(config, loop.number, iterations.ARENA)
-    score = workers.arena(loop.workers, config, loop.candidate, loop.out / finding.BEST, seed)
-    return score >= config.arena.gate, score
+    candidate.parent.mkdir(parents=True, exist_ok=True)
+    saved.save_network(loop.network, candidate)
+    if gate is None:
+        return True, None
+    seed = iterations.seed_of(loop.config, number, iterations.ARENA)
+    score = workers.arena(loop.workers, loop.config, candidate, loop.out / finding.BEST, seed)
+    return score >= gate, score
 
 
 def line(last: Metrics, count: int) -> str:

@@ -17,7 +17,7 @@ from network_helpers import killed_at
 from selfplay_helpers import forget_last, games_of, metrics_of, read, replay_of
 
 from distill import selfplay
-from distill.alphazero import loop, run_files, workers
+from distill.alphazero import grades, loop, run_files, workers
 from distill.alphazero.workers import WorkerPlay
 from distill.common import executors, run_folder
 from distill.common.executors import Workers
@@ -148,8 +148,8 @@ def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, mon
 
 
 def test_an_interrupted_run_has_the_minutes_that_are_left(tmp_path, clock):
-    # After the shards of iteration 2 are played, after it has learned, and between two iterations.
-    for place, name, call in ((WorkerPlay, "_learn", 2), (loop, "arena", 1), (run_files, "publish", 2)):
+    # After the shards of iteration 2 are played, after it has learned and saved, and between two iterations.
+    for place, name, call in ((WorkerPlay, "_learn", 2), (grades, "grade", 2), (run_files, "publish", 2)):
         with killed_at(place, name, call):
             main(tmp_path, *MINUTE)
         clock.time += 1e6  # while no process runs
