@@ -51,17 +51,15 @@ def run(config: SelfPlayConfig) -> str:
         return _only_play(config)
     networks.trust(config.arch.name)
     config = _with_device(config)
-    out, replay = config.out or Path("models/selfplay"), config.schedule.replay
-    if config.is_timed:
-        # Workers have the other cores. With a thread for each of those left, weights would depend on their number.
+    replay, processes = config.schedule.replay, config.machine.workers or 0
+    if config.is_timed:  # this process trains while others play, and they have the other cores
+        processes = processes or max(1, cores() - 1)
+        # With a thread for each core that is left, weights would depend on the number of workers.
         os.environ[executors.THREADS] = "1"
-    with run_files.opened(out, config) as folder:
+    with run_files.opened(config.out or Path("models/selfplay"), config) as folder:
         repeated = iterations.recorded(replay, folder.ours.identity) if replay else []
-        # With a clock this process trains while others play.
-        processes = config.machine.workers or (max(1, cores() - 1) if config.is_timed else 0)
-        if config.machine.device_lanes:
-            processes = 0
-        with workers.start(config, processes) as pool:  # before anything is deleted
+        # Workers start before anything is deleted; a device needs none.
+        with workers.start(config, 0 if config.machine.device_lanes else processes) as pool:
             return loop.run(config, folder, pool, repeated)
 
 
@@ -96,8 +94,7 @@ def _only_play(config: SelfPlayConfig) -> str:
         compiling.prepare("puct")
         with workers.start(config, processes) as pool:  # before anything is deleted
             say("playing games; each worker loads Keras first")
-            end = iterations.End(games=plan.games)
-            played = workers.play(pool, player, end, folder)
+            played = workers.play(pool, player, iterations.End(games=number), folder)
     return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
 
 

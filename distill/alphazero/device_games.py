@@ -171,13 +171,10 @@ def write_labels(window: Window, labels: NodeLabels, excluded: Any, simulations:
     keys = canonical_keys(labels.current.reshape(-1), labels.mask.reshape(-1))
     learned = ~jnp.isin(keys, excluded, method="binary_search").reshape(labels.reached.shape)
     is_searched = labels.reached >= jnp.maximum(LEAST_VISITS, simulations // 2)
-    inner = learned & (is_searched | (labels.proven & (labels.reached > 0)))
-    inner = inner[:, 1:].reshape(-1)
+    inner = (learned & (is_searched | (labels.proven & (labels.reached > 0))))[:, 1:].reshape(-1)
     written = window.written
-    number = jnp.concatenate([
-        written + jnp.arange(count),
-        jnp.where(inner, written + count + jnp.cumsum(inner) - 1, -1),
-    ])  # fmt: skip
+    inner_number = jnp.where(inner, written + count + jnp.cumsum(inner) - 1, -1)
+    number = jnp.concatenate([written + jnp.arange(count), inner_number])
     row = jnp.where(number >= 0, number % capacity, capacity)  # rows beyond the window are dropped
 
     def rows(values: Any) -> Any:

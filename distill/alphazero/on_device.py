@@ -74,15 +74,14 @@ class DevicePlay:
         self.learner, self.config, self.now = learner, config, now
         most = max([config.search.simulations, *(stage.simulations for stage in config.schedule.stages)])
         settings = config.search.replace(root="puct", simulations=most)
-        evaluate, inner = evaluates(learner), min(INNER, most)  # of at most a node a simulation
-        search = DeviceSearch(evaluate=evaluate, settings=settings, lanes=lanes, inner=inner)
+        # A simulation adds at most one node.
+        search = DeviceSearch(evaluate=evaluates(learner), settings=settings, lanes=lanes, inner=min(INNER, most))
         with jax.enable_x64(True):
             self.lanes = jax.jit(partial(new_lanes, count=lanes, moves=moves))(jax.random.key(config.seed))
             self.window = new_window(max(WINDOW, 2 * lanes * (1 + INNER)))
             self.excluded = jnp.asarray(canonical.excluded_keys("benchmark"))
         self.compiled = jax.jit(partial(play_step, search, moves), donate_argnums=(0, 1))
-        on_accelerator = backend.on_accelerator()
-        self.stream = streams.Table(columns={}, picks=self.picks(), batch=batch_of, on_device=on_accelerator)
+        self.stream = streams.Table(columns={}, picks=self.picks(), batch=batch_of, on_device=backend.on_accelerator())
         self.searches, self.began = 0, now()
 
     def picks(self) -> Iterator[batching.Pick]:

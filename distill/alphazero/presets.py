@@ -16,10 +16,8 @@ from pathlib import Path
 from distill import networks
 from distill.common import cli
 
-STORED = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-
 PRESETS: dict[str, cli.Preset] = {}
-for _name, _stored in STORED.items():
+for _name, _stored in json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")).items():
     _values = (dict(PRESETS[_stored["like"]].values) if "like" in _stored else {}) | _stored["values"]
     if _values.get("precision") == "auto":
         _values["precision"] = lambda _: networks.fast_precision()

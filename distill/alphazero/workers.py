@@ -46,8 +46,6 @@ from distill.players import match
 from distill.players.network import GuidedPlayer
 
 if TYPE_CHECKING:
-    import keras
-
     from distill.networks.evaluator import NetworkEvaluator
     from distill.training.step import TrainingModel
 
@@ -102,7 +100,7 @@ def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> NetworkEv
     from distill.networks import saved
     from distill.networks.evaluator import NetworkEvaluator
 
-    core: keras.Model = saved.load_core(network)
+    core = saved.load_core(network)
     key = (seat, core.to_json(), config.machine.precision, config.schedule.games)
     # The next network of the same layers takes the place of the last one.
     if key in _EVALUATORS:
