@@ -18,18 +18,27 @@ if __name__ == "__main__":
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from distill.common import Progress, cli, cores, executors
+from distill.common import Progress, cli, cores, executors, listed
 from distill.common.cluster import Cluster
 from distill.common.settings import CommandLine, NameOrPath, build
 from distill.games import reader, shards
-from distill.games.settings import RunSettings
+from distill.games.settings import NOISE, RunSettings
 from distill.mcts import compiling
+from distill.mcts.settings import UctSettings
 
-PRESETS = {"smoke": cli.smoke(games=12, simulations=100, shard_games=4, out=str(cli.SMOKE_DATA / "games"))}
+SEARCH = UctSettings()
+PRESETS = {
+    "smoke": cli.smoke(
+        games=12,
+        simulations=lambda config: SEARCH.simulations if config.labeller else 100,
+        shard_games=4,
+        out=str(cli.SMOKE_DATA / "games"),
+    )
+}
 
 
 class GenerateConfig(RunSettings):
@@ -53,6 +62,17 @@ class GenerateConfig(RunSettings):
     """delete the run in the folder and start from scratch"""
     cluster: str | None = Field(None, title="URL")
     """Dask scheduler whose workers play: tcp://head:8786"""
+
+    @model_validator(mode="after")
+    def _is_read(self) -> Self:
+        if self.cluster and self.workers:
+            raise ValueError("--workers are processes of this machine; with --cluster the cluster's workers play")
+        read = NOISE if self.search.noise_at == "move" else ()
+        unread = [name for name, value in self.search if name not in read and value != getattr(SEARCH, name)]
+        if self.labeller and unread:
+            hint = "your engine labels, and noise acts with --noise-at move"
+            raise ValueError(f"--labeller does not read {listed(unread)}: {hint}")
+        return self
 
 
 def generate_games(out: str | Path = "data/games", *, games: int = 5000, **settings: Any) -> reader.GamesRun:

@@ -19,6 +19,9 @@ from distill.mcts.settings import PuctSettings, UctSettings
 LONGEST_OPENING = 30
 """Most random moves before the search plays."""
 
+NOISE = ("noise_fraction", "noise_at", "dirichlet_alpha")
+"""Settings of the search that hold for a user's labeller, too: the noise of moves."""
+
 
 def opening_pairs(moves: OpeningMoves) -> list[list[int]]:
     """Fewest and most random moves, pair by pair; game g takes pair g modulo their number."""
@@ -64,8 +67,7 @@ class RunSettings(Settings):
         if self.labeller is None:
             del stored["labeller"]
             return {"search_version": uct.SEARCH_VERSION, **stored}
-        # With a labeller of the user's, settings of the search change nothing.
-        searched = {"simulations", "votes", "rollout", "exploration", "mcts_solver"}
+        searched = UctSettings.model_fields.keys() - NOISE
         known = {name: value for name, value in stored.items() if name not in searched}
         return {"labeller_source": self.labeller.source, **known}
 
