@@ -95,6 +95,8 @@ class ReinforceConfig(Settings):
             raise ValueError(f"--arch {self.arch.name} must be {networks.ARCH_RULE}")
         if self.init and (self.arch.name != AUTO or self.arch.arguments):
             raise ValueError("--arch and --init exclude each other: the network of --init has its arch")
+        if self.opponents.number > self.games // 2:
+            raise ValueError(f"opponents.number {self.opponents.number} must be at most half of --games {self.games}")
         return self
 
     def recipe(self) -> Recipe:

@@ -80,3 +80,8 @@ def test_a_wrong_initial_network_is_named(tmp_path, complaint):
     line = complaint(reinforce, "--init", tmp_path / "cnn.keras", "--baseline", "value", *out)
     assert "no value head; train one" in line
     assert {path.name for path in (tmp_path / "out").iterdir()} == {".lock"}
+
+
+def test_every_opponent_plays(complaint):
+    line = complaint(reinforce, "--games", "4", "--set", "opponents.number=3", code=2)
+    assert "opponents.number 3 must be at most half of --games 4" in line
