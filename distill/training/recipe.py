@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from distill.common.settings import Seed, Settings
 
@@ -48,6 +49,12 @@ class Optimization(Settings):
     """decay of the weights' exponential moving average, which is saved; 0: off"""
     mirror: bool = True
     """mirror each board with probability 1/2"""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _adam_decays_nothing(cls, values: Any) -> Any:
+        is_adam = isinstance(values, Mapping) and values.get("optimizer") == "adam"
+        return {**values, "weight_decay": 0.0} if is_adam else values
 
 
 class Recipe(Optimization):
