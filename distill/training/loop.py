@@ -1,6 +1,4 @@
-"""A training run in a folder: steps, evaluations and checkpoints until the planned steps are done.
-
-`run` is what all such runs share, `train` is the run on prepared tables.
+"""A training run on prepared tables: steps, evaluations and checkpoints until the planned steps are done.
 
 In: a network, a training and a validation table. Out, in the run's folder: `best.keras` (smallest loss on validation
 boards, which are never in training), `last.keras`, `history.csv`, `curves.png`, and `checkpoint.npz`, from which an
@@ -14,10 +12,9 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 import keras
 
@@ -29,46 +26,7 @@ from distill.networks.saved import save_network
 from distill.training import checkpoint, history, losses, schedule, step, streams
 from distill.training.identity import LAST
 from distill.training.recipe import Recipe
-from distill.training.schedule import State, ValidatedState
-
-Evaluate: TypeAlias = Callable[[dict[str, float], float], None]
-"""Called after the steps until an evaluation, with the means of their losses and the time at which they began. It
-measures what was learned, adds a row to the history and saves the network."""
-
-
-def run(
-    model: step.TrainingModel,
-    stream: streams.Stream,
-    state: State,
-    folder: Path,
-    *,
-    every: int,
-    rate: Callable[[int], float],
-    evaluate: Evaluate,
-    amount: tuple[int, str],
-) -> None:
-    """Take the planned steps that are left, with an evaluation and a checkpoint after `every` of them.
-
-    Args:
-      amount: what a step does, for the progress bar, such as (256, "boards").
-    """
-    size, unit = amount
-    with Progress(state.planned_steps * size, unit, done=state.step * size) as progress:
-
-        def report(number: int, mean: float) -> None:
-            stream.after_step()
-            # Shown one step late, so that 100 % means that the evaluation is done too.
-            progress.reach(number * size, f"loss {mean:.4f}")
-
-        while not state.finished:
-            began = time.monotonic()
-            steps = range(state.step, min(state.planned_steps, (state.step // every + 1) * every))
-            _, means = step.fit(model, stream, steps, rate, report)
-            state.step = steps.stop
-            evaluate(means, began)
-            # Last, because it completes the evaluation.
-            checkpoint.save(folder, model, dataclasses.asdict(state), stream.others)
-            progress.reach(state.step * size, f"loss {means['loss']:.4f}")
+from distill.training.schedule import ValidatedState
 
 
 def train(
@@ -106,31 +64,43 @@ def train(
     state = stored[1] if stored else ValidatedState(planned_steps=planned)
     rate = partial(schedule.learning_rate, recipe, state)
 
-    def evaluate(means: dict[str, float], began: float) -> None:
-        step.copy_learned(model, core, initial, recipe.interpolate)
-        measured = losses.evaluate(played, validation, recipe, loss)
-        step.require_number(measured["loss"], state.step, recipe)
-        row = {"step": state.step, "epoch": round(state.step / an_epoch, 3)}
-        row |= {"learning_rate": rate(state.step - 1), "training_loss": means["loss"]}
-        row |= {f"validation_{name}": value for name, value in measured.items()}
-        row |= {"seconds": round(time.monotonic() - began, 2)}
-        for callback in callbacks:
-            callback.on_epoch_end(len(state.history), row)
-        state.history.append(row)
-        # Keep the network where it is the best so far.
-        if measured["loss"] < state.best_loss:
-            state.best_loss, state.best_step, state.best_evaluation = measured["loss"], state.step, len(state.history)
-            save_network(core, folder / finding.BEST)
-        schedule.after_evaluation(recipe, state)
-        save_network(core, folder / LAST)
-        history.write(folder, state.history)
-
     told = keras.callbacks.CallbackList(callbacks, model=core)
     told.on_train_begin()
     picks = batching.picks(len(training), recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
-    stream, amount = streams.table(model, training, picks), (min(recipe.batch_size, len(training)), "boards")
-    every = recipe.length.eval_every or an_epoch
-    run(model, stream, state, folder, every=every, rate=rate, evaluate=evaluate, amount=amount)
+    stream, size = streams.table(model, training, picks), min(recipe.batch_size, len(training))
+    with Progress(state.planned_steps * size, "boards", done=state.step * size) as progress:
+
+        def report(number: int, mean: float) -> None:
+            # Shown one step late, so that 100 % means that the evaluation is done too.
+            progress.reach(number * size, f"loss {mean:.4f}")
+
+        while not state.finished:
+            began = time.monotonic()
+            steps = state.steps_to_evaluation(recipe.length.eval_every or an_epoch)
+            _, means = step.fit(model, stream, steps, rate, report)
+            state.step = steps.stop
+            # Evaluate what was learned.
+            step.copy_learned(model, core, initial, recipe.interpolate)
+            measured = losses.evaluate(played, validation, recipe, loss)
+            step.require_number(measured["loss"], state.step, recipe)
+            row = {"step": state.step, "epoch": round(state.step / an_epoch, 3)}
+            row |= {"learning_rate": rate(state.step - 1), "training_loss": means["loss"]}
+            row |= {f"validation_{name}": value for name, value in measured.items()}
+            row |= {"seconds": round(time.monotonic() - began, 2)}
+            for callback in callbacks:
+                callback.on_epoch_end(len(state.history), row)
+            state.history.append(row)
+            # Keep the network where it is the best so far.
+            if measured["loss"] < state.best_loss:
+                state.best_loss, state.best_step = measured["loss"], state.step
+                state.best_evaluation = len(state.history)
+                save_network(core, folder / finding.BEST)
+            schedule.after_evaluation(recipe, state)
+            save_network(core, folder / LAST)
+            history.write(folder, state.history)
+            # Last, because it completes the evaluation.
+            checkpoint.save(folder, model, dataclasses.asdict(state))
+            progress.reach(state.step * size, f"loss {means['loss']:.4f}")
     told.on_train_end()
     if state.stopped_early:
         say(f"stopped early: {schedule.STOP} evaluations without a better validation loss")

@@ -31,6 +31,10 @@ class State:
         """Whether no step is left."""
         return self.stopped_early or self.step >= self.planned_steps
 
+    def steps_to_evaluation(self, every: int) -> range:
+        """The steps from here to the next evaluation, which comes after `every` steps and after the last one."""
+        return range(self.step, min(self.planned_steps, (self.step // every + 1) * every))
+
 
 @dataclass(kw_only=True)
 class ValidatedState(State):

@@ -113,7 +113,7 @@ def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
 
 def fit(
     model: TrainingModel,
-    stream: streams.Stream,
+    stream: Iterator[streams.Batch],
     steps: range,
     rate: Rate,
     report: Callable[[int, float], None] = lambda _number, _mean: None,
@@ -141,7 +141,7 @@ def fit(
 
 
 def _logs(
-    model: TrainingModel, stream: streams.Stream, steps: range, rate: Rate, is_over: Callable[[], bool]
+    model: TrainingModel, stream: Iterator[streams.Batch], steps: range, rate: Rate, is_over: Callable[[], bool]
 ) -> Iterator[tuple[int, dict[str, float]]]:
     """Take the steps; for each call, of one step or many, the number of its last step and the sums of its logs."""
     if isinstance(stream, streams.Table) and stream.on_device:

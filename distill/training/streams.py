@@ -14,7 +14,7 @@ Dimensions: N boards of the table, B boards of a batch, A = 7 columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -40,21 +40,8 @@ Columns: TypeAlias = Mapping[str, Any]
 the targets are made from."""
 
 
-class Stream(Iterator[Batch]):
-    """Batches without end.
-
-    Attributes:
-      others: other networks on which the next batch depends.
-    """
-
-    others: Sequence[keras.Model] = ()
-
-    def after_step(self) -> None:
-        """Called after each step, or on an accelerator after many of them."""
-
-
 @dataclass(kw_only=True)
-class Table(Stream):
+class Table(Iterator[Batch]):
     """A stream of batches from a table.
 
     Attributes:

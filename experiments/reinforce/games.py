@@ -7,7 +7,7 @@ purpose and the number of the step, so a run that resumes from its checkpoint pl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import keras
@@ -23,7 +23,7 @@ from distill.players.network import NetworkPlayer
 from distill.players.player import seeds_for
 from distill.training.schedule import State
 from distill.training.step import TrainingModel
-from distill.training.streams import Batch, Stream
+from distill.training.streams import Batch
 from experiments.reinforce.settings import ReinforceConfig
 
 LEARNER = 0
@@ -48,7 +48,7 @@ class GamesState(State):
     seconds: float = 0.0
 
 
-class GamesStream(Stream):
+class GamesStream(Iterator[Batch]):
     """Batches of the learner's own moves in new games: one batch for each step.
 
     The targets of a move are its `return` and what else `run.policy_gradient_loss` takes.
@@ -57,7 +57,7 @@ class GamesStream(Stream):
     def __init__(self, model: TrainingModel, core: keras.Model, config: ReinforceConfig, state: GamesState) -> None:
         self.config, self.state, self.step = config, state, state.step
         self.learner = model.core
-        self.others = self.opponents = [copy(core, config.precision) for _ in range(config.opponents.number)]
+        self.opponents = [copy(core, config.precision) for _ in range(config.opponents.number)]
         predicts = map(saved.predict_with, (model.core, *self.opponents))
         self.players = [NetworkPlayer(name="learner", predict=predict, mode="sample") for predict in predicts]
         self.scores: list[dict[str, float]] = []

@@ -18,7 +18,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from distill.common import UserError, say
+from distill.common import Progress, UserError, say
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import finding, heads, saved
 from distill.networks.copies import copy
@@ -27,7 +27,7 @@ from distill.players.intervals import share
 from distill.players.match import play_games, results_of
 from distill.players.names import make
 from distill.players.network import NetworkPlayer
-from distill.training import checkpoint, history, loop, step
+from distill.training import checkpoint, history, step
 from experiments.reinforce import RIVALS, games
 from experiments.reinforce.games import LEARNER, GamesState, GamesStream
 from experiments.reinforce.settings import ReinforceConfig
@@ -57,30 +57,35 @@ def train(core: keras.Model, config: ReinforceConfig, folder: Path) -> GamesStat
         step.copy_learned(model, core)
     predict, rates = saved.predict_with(core), config.learning.lr  # `predict` follows later changes of the weights
 
-    def evaluate(means: dict[str, float], began: float) -> None:
-        step.copy_learned(model, core)
-        state.seconds += time.monotonic() - began
-        means |= {name: float(np.mean([row[name] for row in stream.scores])) for name in stream.scores[0]}
-        stream.scores.clear()
-        state.history.append(evaluated(predict, config, state, means))
-        saved.save_network(core, folder / finding.BEST)
-        history.write(folder, state.history, PANELS, over="games")
+    def rate(number: int) -> float:
+        return rates[int(number / config.steps * len(rates))]
 
     if not state.history:
         number = config.evaluation.eval_games
         say(f"evaluating the initial network: {number:,} games against each of {', '.join(RIVALS)}")
         state.history.append(evaluated(predict, config, state, {}))
     try:
-        loop.run(
-            model,
-            stream,
-            state,
-            folder,
-            every=config.evaluation.eval_every,
-            rate=lambda number: rates[int(number / config.steps * len(rates))],
-            evaluate=evaluate,
-            amount=(config.games, "games"),
-        )
+        with Progress(config.steps * config.games, "games", done=state.step * config.games) as progress:
+
+            def report(number: int, mean: float) -> None:
+                stream.after_step()
+                # Shown one step late, so that 100 % means that the evaluation is done too.
+                progress.reach(number * config.games, f"loss {mean:.4f}")
+
+            while not state.finished:
+                began, steps = time.monotonic(), state.steps_to_evaluation(config.evaluation.eval_every)
+                _, means = step.fit(model, stream, steps, rate, report)
+                state.step = steps.stop
+                step.copy_learned(model, core)
+                state.seconds += time.monotonic() - began
+                means |= {name: float(np.mean([row[name] for row in stream.scores])) for name in stream.scores[0]}
+                stream.scores.clear()
+                state.history.append(evaluated(predict, config, state, means))
+                saved.save_network(core, folder / finding.BEST)
+                history.write(folder, state.history, PANELS, over="games")
+                # Last, because it completes the evaluation.
+                checkpoint.save(folder, model, dataclasses.asdict(state), stream.opponents)
+                progress.reach(state.step * config.games, f"loss {means['loss']:.4f}")
     except UserError as error:
         hint = "start from scratch with --restart and a smaller --lr"
         raise UserError(f"after {stream.step} steps: {error}; {hint}") from error
