@@ -31,14 +31,15 @@ from distill.mcts import compiling
 from distill.mcts.settings import UctSettings
 
 SEARCH = UctSettings()
-PRESETS = {
-    "smoke": cli.smoke(
-        games=12,
-        simulations=lambda config: SEARCH.simulations if config.labeller else 100,
-        shard_games=4,
-        out=str(cli.SMOKE_DATA / "games"),
-    )
-}
+"""The search by default."""
+
+
+def _few(config: RunSettings) -> int:
+    """Simulations for `--preset smoke`; a labeller reads none."""
+    return SEARCH.simulations if config.labeller else 100
+
+
+PRESETS = {"smoke": cli.smoke(games=12, simulations=_few, shard_games=4, out=str(cli.SMOKE_DATA / "games"))}
 
 
 class GenerateConfig(RunSettings):

@@ -69,11 +69,8 @@ def quality(rows: RawRows, workers: int = 1) -> dict[str, Estimate]:
     with Progress(len(rows), "boards") as progress:
         scores = score_boards(rows.current, rows.mask, workers, progress.advance)
     optimal, outcome = grade_moves(scores, rows.label.astype(np.int64))
-    return {
-        "optimal": share(optimal, 1),
-        "outcome": share(outcome, 1),
-        "critical": share(outcome[is_critical(scores)], 1),
-    }
+    grades = {"optimal": optimal, "outcome": outcome, "critical": outcome[is_critical(scores)]}
+    return {metric: share(values, 1) for metric, values in grades.items()}
 
 
 # The noise ceiling ----------------------------------------------------------------------------------------------------

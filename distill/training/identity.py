@@ -25,9 +25,8 @@ def identity(config: Any, free: Sequence[str], **also: Any) -> dict[str, Any]:
     another one draws other random numbers.
     """
     settings = {path: value for path, value in by_path(as_json(config)).items() if path not in free}
-    init = finding.network_file(config.init) if config.init else None
     settings |= {
-        "init": file_hash(init) if init else None,
+        "init": file_hash(finding.network_file(config.init)) if config.init else None,
         "backend": os.environ.get("KERAS_BACKEND") or "tensorflow",
         "schema_version": SCHEMA_VERSION,
         "encoding_version": ENCODING_VERSION,

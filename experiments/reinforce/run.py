@@ -173,10 +173,9 @@ def evaluated(
     """A row of the history: the means of the latest steps, and the games won and drawn against each rival."""
     row: dict[str, float] = {"step": state.step, "games": state.step * config.games, "seconds": round(state.seconds, 1)}
     row |= {name: round(value, 5) for name, value in means.items()} | {"checkpoints": state.replaced}
+    number, seed = config.evaluation.eval_games, games.match_seed(config, games.CURVE_GAMES, state.step)
     for rival in RIVALS:
-        results = against(
-            predict, rival, config.evaluation.eval_games, games.match_seed(config, games.CURVE_GAMES, state.step)
-        )
+        results = against(predict, rival, number, seed)
         row |= {f"{rival}_won": float((results > 0).mean()), f"{rival}_drawn": float((results == 0).mean())}
     return row
 
