@@ -24,7 +24,7 @@ from distill.players.player import seeds_for
 from distill.training.schedule import State
 from distill.training.step import TrainingModel
 from distill.training.streams import Batch
-from experiments.reinforce.settings import ReinforceConfig
+from experiments.reinforce.settings import OpponentSettings, ReinforceConfig
 
 LEARNER = 0
 """The learner's index in a list of players; its opponents, or its rival, follow."""
@@ -83,9 +83,7 @@ class GamesStream(Iterator[Batch]):
     def after_step(self) -> None:
         """Let the learner replace its oldest opponent, if the gate says so."""
         settings, state = self.config.opponents, self.state
-        state.window, passed = decide(
-            state.window, self.points.tolist(), games=settings.gate_games, gate=settings.gate, rule=settings.gate_rule
-        )
+        state.window, passed = decide(state.window, self.points.tolist(), settings)
         if passed:
             self.opponents[state.replaced % settings.number].set_weights(self.learner.get_weights())
             state.replaced += 1
@@ -110,9 +108,7 @@ def match_seed(config: ReinforceConfig, purpose: int, number: int) -> int:
     return int(seeds_for(config.seed, purpose, number)[0])
 
 
-def decide(
-    window: Sequence[float], points: Sequence[float], *, games: int, gate: float, rule: str
-) -> tuple[list[float], bool]:
+def decide(window: Sequence[float], points: Sequence[float], settings: OpponentSettings) -> tuple[list[float], bool]:
     """The window after a batch of games, and whether the candidate is above the gate.
 
     Windows are disjoint: each is evaluated once, when it holds enough games, and the next starts empty. Evaluated after
@@ -120,12 +116,11 @@ def decide(
 
     Args:
       window: the candidate's points in the games since the last decision, 1, ½ or 0 each.
-      points: the same for the batch, against the same champion.
-      games: smallest window; batches are not split.
-      gate: "lower" passes with a lower bound above it, "mean" with a score that reaches it.
+      points: the same for the batch, against the same champion. Batches are not split.
+      settings: `gate_rule` "lower" passes with a lower bound above the gate, "mean" with a score that reaches it.
     """
     whole = [*window, *points]
-    if len(whole) < games:
+    if len(whole) < settings.gate_games:
         return whole, False
     score = share(whole)
-    return [], score.low > gate if rule == "lower" else score.mean >= gate
+    return [], score.low > settings.gate if settings.gate_rule == "lower" else score.mean >= settings.gate
