@@ -54,9 +54,11 @@ def default_loss(recipe: Recipe) -> Loss:
 def checked(loss: Loss, core: keras.Model, examples: batching.Examples, recipe: Recipe) -> Loss:
     """A user's loss, which was tried on a few boards; what it raises, then and later, is a UserError.
 
-    Raises UserError unless it returns the loss of each board, (B,).
+    Raises UserError unless it returns the loss of each board, (B,), and for a `value_weight`, which it does not get.
     """
     name = f"loss {getattr(loss, '__qualname__', type(loss).__name__)}"
+    if recipe.targets.value_weight != 1:
+        raise UserError(f"{name}: value_weight acts on the default loss alone; weigh the value in yours")
     played = heads.played(core)
     boards, targets, weights = in_order(examples[:8], recipe, heads.has_value(core))  # not 7, the number of columns
     arrays = keras.tree.map_structure(ops.convert_to_tensor, (targets, played.predict_on_batch(boards)))

@@ -102,3 +102,8 @@ def test_a_loss_that_writes_into_its_arrays_changes_no_other_measure(eagerly):
 def test_a_loss_that_is_not_one_of_each_board_is_one_line(loss, line, eagerly):
     with pytest.raises(UserError, match=f"^loss .*<lambda>: .*{line}"):
         losses.checked(loss, networks.build("pillar"), random_examples(50), Recipe())
+
+
+def test_a_weight_that_a_loss_does_not_get_is_refused():
+    with pytest.raises(UserError, match="value_weight acts on the default loss alone"):
+        losses.checked(losses.policy_and_value_loss, None, None, build(Recipe, {"value_weight": 0.5}))
