@@ -8,7 +8,7 @@
 
 Times are for one board at a time on one thread, the median over calls that alternate between all files, so other load
 on the machine affects all. Losses are in points, paired, against the float file of the same runtime, on boards of the
-dev half of `midgame` and `heldout` that were not used to find ranges, as stored and mirrored; negative is better.
+dev half of `midgame` and `heldout`, as stored and mirrored; negative is better.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main() -> None:
     shipped = finding.networks(finding.places(), (finding.EXPORTED,))
     models = arguments.models or [str(place) for name, place in shipped.items() if name.startswith(finding.REFERENCE)]
 
-    _, boards = quantized.graded_boards()
+    boards = quantized.graded_boards()
     if arguments.boards:
         kept = [np.flatnonzero(boards.set == name)[: arguments.boards] for name in boards.sets]
         boards = boards[np.concatenate(kept)]

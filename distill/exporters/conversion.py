@@ -93,7 +93,7 @@ def convert(name: str, core: keras.Model, path: Path, *, predict: Predict | None
     if not format.int8:
         return Converted(difference=check(format.title, predict(boards), run_alone(format, path, boards)))
     # One process runs the checked and the graded boards, because starting it takes seconds.
-    _, graded = quantized.graded_boards()
+    graded = quantized.graded_boards()
     boards = np.concatenate([boards, quantized.with_mirrors(graded)])
     expected, outputs = predict(boards), run_alone(format, path, boards)
     difference = check(format.title, expected, outputs, sys.float_info.max)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import importlib.util
 import logging
-import tempfile
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
@@ -141,16 +140,16 @@ def _slice_backwards(graph: Any, node: Any, **_: Any) -> None:
 
 
 def write_onnx_int8(core: keras.Model, path: Path) -> None:
-    """Write an ONNX file in 8 bits."""
+    """Write an ONNX file with weights in 8 bits."""
     import onnx
 
     from distill.exporters import quantized
 
-    with tempfile.TemporaryDirectory() as workplace:
-        floating = Path(workplace) / "float.onnx"
-        write_onnx(core, floating)
-        quantized.to_onnx(floating, path)
-    _save_onnx(onnx.load(path), path)
+    write_onnx(core, path)
+    model = onnx.load(path)
+    quantized.to_int8(model)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)
 
 
 def write_litert_int8(core: keras.Model, path: Path) -> None:

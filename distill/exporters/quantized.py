@@ -1,22 +1,17 @@
 """Networks in 8 bits: how the files are made, and what their moves lose against the network's own.
 
-ONNX: int8 weights of convolutions and matrix products with one scale per channel, uint8 activations with ranges found
-on boards of the benchmark's dev half (static quantization in QDQ format). The weights use seven of the eight bits:
-with all of them, processors without VNNI overflow 16 bits and give other results than newer ones.
+ONNX: weights have 8 bits and one scale per output channel. A runtime multiplies them by it when it loads the file, and
+computes in float32. Matrices that the network itself has in 16-bit floats stay in these, and small ones in float32. So
+a network whose weights are `rounded` already loses nothing.
 
 LiteRT: int8 weights; activations are rounded to int8 at run time with a scale per board (dynamic-range quantization).
-A static range would have to contain the -1e9 of a full column's logit, and would leave one value for all others.
 
-In both, encoding, softmax, legal mask and the choice of the move stay in float, so the contract is that of the float
-files. Only grades show what is lost: a file is accepted if it loses less than MOST_LOST on boards that were not used
-to find ranges.
+Only grades show what is lost: a file is accepted if it loses less than MOST_LOST on half the boards of the benchmark.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,12 +24,13 @@ from distill.datasets.benchmark import HEADLINES, GradedBoards
 from distill.datasets.grades import grade_moves
 from distill.game import encoding
 from distill.game.rules import COLUMNS
+from distill.networks import finding
 
-CALIBRATION = 512
-"""Number of boards, of both sets together, that ranges are found on."""
+INT8 = finding.INT8_TENSOR.decode()
+SMALL = 4096
+"""Matrices with fewer numbers stay in float32."""
 MOST_LOST = 0.01
 """Refuse a file whose optimal-move rate is lower by this much (one point) on any set."""
-
 
 Loss: TypeAlias = Mapping[str, float]
 """What a file's moves lose on one set, against the network's on the same boards, as stored and mirrored.
@@ -45,12 +41,9 @@ the board as the unit.
 """
 
 
-def graded_boards() -> tuple[GradedBoards, GradedBoards]:
-    """The dev half of HEADLINES in two parts: CALIBRATION boards to find ranges on, all others to grade."""
-    boards = benchmark.read(half="dev", sets=HEADLINES)
-    # Always the same boards, so a file can be made again.
-    drawn = np.random.default_rng(0).permutation(len(boards))
-    return boards[np.sort(drawn[:CALIBRATION])], boards[np.sort(drawn[CALIBRATION:])]
+def graded_boards() -> GradedBoards:
+    """The boards on which files are graded: the dev half of HEADLINES."""
+    return benchmark.read(half="dev", sets=HEADLINES)
 
 
 def with_mirrors(boards: GradedBoards) -> NDArray[np.int8]:
@@ -91,29 +84,39 @@ def points(loss: Loss, metric: str) -> str:
     return f"{round(100 * loss[metric], 1) + 0.0:.1f} ±{100 * loss[f'{metric}_margin']:.1f}"  # + 0.0: no -0.0
 
 
-def to_onnx(floating: Path, file: Path, operations: Sequence[str] = ("Conv", "MatMul", "Gemm")) -> None:
-    """Write the int8 file of a float ONNX file, and an intermediate one beside the latter; others stay in float."""
-    from onnxruntime import quantization
+def rounded(weights: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Weights (…, C) as 8-bit numbers and scales (C,), one per output channel; their product is nearest the weights."""
+    scales = np.abs(weights).max(tuple(range(weights.ndim - 1))) / np.float32(127)
+    scales = np.where(scales == 0, 1, scales).astype(np.float32)
+    return np.rint(weights / scales).astype(np.int8), scales
 
-    boards, _ = graded_boards()
-    parts = iter(np.array_split(encoding.boards(boards.current, boards.mask), 8))
 
-    class Reader(quantization.CalibrationDataReader):
-        def get_next(self) -> dict[str, Any] | None:
-            return next(({"board": part} for part in parts), None)
+def to_int8(model: Any) -> None:
+    """Store the weights of convolutions and matrix products in an ONNX model in 8 bits."""
+    from onnx import TensorProto, helper, numpy_helper
 
-    prepared = floating.with_suffix(".prepared")
-    logging.disable(logging.WARNING)  # it recommends the pre-processing that the next line does
-    quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
-    logging.disable(logging.NOTSET)
-    quantization.quantize_static(
-        prepared,
-        file,
-        Reader(),
-        quant_format=quantization.QuantFormat.QDQ,
-        op_types_to_quantize=[*operations],
-        per_channel=True,
-        reduce_range=True,  # seven bits, see above
-        activation_type=quantization.QuantType.QUInt8,
-        weight_type=quantization.QuantType.QInt8,
-    )
+    graph = model.graph
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    used = [node for node in graph.node if node.op_type in {"Conv", "Gemm", "MatMul"} and node.input[1] in stored]
+    for name, node in {node.input[1]: node for node in used}.items():
+        weights = numpy_helper.to_array(stored[name])
+        if weights.size < SMALL:
+            continue
+        half = weights.astype(np.float16)
+        if np.array_equal(half, weights):
+            parts: dict[str, NDArray[Any]] = {"_float16": half}
+            nodes = [helper.make_node("Cast", [f"{name}_float16"], [name], to=TensorProto.FLOAT)]
+        else:
+            rows_first = node.op_type == "Conv" or any(word.name == "transB" and word.i for word in node.attribute)
+            channels = 0 if rows_first else weights.ndim - 1
+            numbers, scales = rounded(np.moveaxis(weights, channels, -1))
+            shape = [-1 if axis == channels else 1 for axis in range(weights.ndim)]
+            parts = {INT8: np.moveaxis(numbers, -1, channels).copy(), "_scale": scales.reshape(shape)}
+            nodes = [
+                helper.make_node("Cast", [name + INT8], [f"{name}_whole"], to=TensorProto.FLOAT),
+                helper.make_node("Mul", [f"{name}_whole", f"{name}_scale"], [name]),
+            ]
+        graph.initializer.remove(stored[name])
+        graph.initializer.extend(numpy_helper.from_array(part, name + ending) for ending, part in parts.items())
+        for new in reversed(nodes):
+            graph.node.insert(0, new)

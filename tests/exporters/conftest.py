@@ -20,5 +20,6 @@ def site(tmp_path_factory) -> Path:
 @pytest.fixture
 def few_graded_boards(monkeypatch):
     """Files in 8 bits are graded on few boards."""
-    few = [boards[np.arange(0, len(boards), 50)] for boards in quantized.graded_boards()]
+    boards = quantized.graded_boards()
+    few = boards[np.arange(0, len(boards), 50)]
     monkeypatch.setattr(quantized, "graded_boards", lambda: few)
