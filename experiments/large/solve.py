@@ -19,11 +19,13 @@ Each round has three steps.
 
 A network that chooses a proven move in each of these positions wins every game, and the target stands still.
 
-With `--quick`, a file of the network in 8 bits is asked first. On a CPU it computes three times as many boards a
-second, and where its favourite is `--trust` logits ahead, its answer counts for the network. With `--int8`, the network
-learns to win every game by this file, too: it has other features and the same read-out, which stays in float. In later
-rounds, favourites so far ahead are not evaluated again. The row `trusted` says how many in a sample of them have
-changed unseen. So the last word is `distill.walk`, which evaluates everything:
+Before the first round, the weights are rounded to what the network's file in 8 bits stores (`exporters/quantized.py`):
+8 bits for those of convolutions, 16 for the others. So this file, which computes in float32, plays the same games.
+
+With `--quick`, a network that computes in 8 bits is asked first. On a CPU it answers three times as fast, and where its
+favourite is `--trust` logits ahead, its answer counts for the network. In later rounds, favourites so far ahead are not
+evaluated again. The row `trusted` says how many in a sample of them have changed unseen. So the last word is
+`distill.walk`, which evaluates everything:
 
     nice python -m experiments.large.solve --network pillar-large --quick --out solve    # a CPU: two hours of two cores
     nice python -m distill.walk solve/best.keras --replies all --symmetric              # two hours
@@ -45,7 +47,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import jax
 import keras
@@ -56,6 +58,7 @@ from distill import networks
 from distill.alphazero import grades
 from distill.common import executors, write_atomically
 from distill.datasets import canonical
+from distill.exporters import formats, quantized
 from distill.game import encoding, rules
 from distill.game.rules import CELLS
 from distill.games import reader
@@ -63,10 +66,13 @@ from distill.networks import finding, heads, predict, saved
 from distill.players.network import NetworkPlayer
 from experiments.large import positions, proofs
 from experiments.large.positions import START, Answers, Games, Keys, Layers, Moves
-from experiments.large.read_out import Near, ReadOut, learn, trunk
+from experiments.large.read_out import SAFE, Near, ReadOut, as_float16, learn, trunk
+
+Evaluate: TypeAlias = Callable[[Keys], tuple[Any, Any]]
+"""Keys → logits (B, A) and values (B,)."""
 
 NEAR = 1 << 18
-"""Positions of each kind of file that are learned: those with the smallest margins."""
+"""Positions that are learned: those with the smallest margins."""
 KEPT = 20_000
 """Boards on which the answers are to change little."""
 SAMPLE = 1 << 14
@@ -78,7 +84,7 @@ class Pool:
 
     Attributes:
       keys, moves, margins: uint64 (N,); uint8 (N,), their proven moves; float32 (N,), as in `proofs.margins`.
-      wrong: positions in which the network chooses a move that is not proven.
+      wrong: positions in which no proven move is at least SAFE ahead of all others.
       kept_out: as many among the graded boards, which are never learned.
     """
 
@@ -92,69 +98,86 @@ class Pool:
             moves.append(proof[stones][learned])
             values.append(margins[learned])
         self.keys, self.moves, self.margins = map(np.concatenate, (keys, moves, values))
-        self.wrong = int((self.margins <= 0).sum())
+        self.wrong = int((self.margins < SAFE).sum())
 
     def nearest(self) -> NDArray[np.intp]:
         """Rows of the positions with the smallest margins."""
         return np.sort(np.argsort(self.margins)[:NEAR])
 
 
-class Network(NamedTuple):
-    """The network in one arithmetic: keys → logits (B, A) and values (B,); keys → features (B, 1, 7, C / 7)."""
-
-    answer: Callable[[Keys], tuple[Any, Any]]
-    features: Callable[[Keys], Any]
-
-
 def boards_of(keys: Keys) -> NDArray[np.int8]:
     return encoding.boards_of_bits(*rules.from_keys(keys))
 
 
-def in_float32(core: keras.Model) -> Network:
+def rounded(core: keras.Model) -> keras.Model:
+    """The network with its weights as the file in 8 bits stores them."""
+    for layer in (layer for layer in core.layers if layer.weights):
+        kernel = layer.get_weights()[0]
+        if not isinstance(layer, keras.layers.Dense):
+            numbers, scales = quantized.rounded(kernel)
+            layer.kernel.assign(numbers * scales)
+        elif kernel.size >= quantized.SMALL:
+            layer.kernel.assign(as_float16(kernel))
+    return core
+
+
+def in_float32(core: keras.Model) -> Evaluate:
     """The network as Keras computes it."""
-    played, columns = heads.played(core), trunk(core)
-    for model in (played, columns):
-        model.compile(jit_compile=keras.backend.backend() == "jax")
+    played = compiled(heads.played(core))
 
     def answer(keys: Keys) -> tuple[Any, Any]:
         outputs = played.predict_on_batch(boards_of(keys))
         return outputs["logits"], outputs["value"]
 
-    return Network(answer, lambda keys: columns.predict_on_batch(encoding.planes(boards_of(keys)).astype(np.float32)))
+    return answer
 
 
-def in_int8(core: keras.Model, path: Path) -> Network:
-    """The network in 8 bits, on all cores; its file is written to `path`."""
-    import onnx
-    import onnxruntime
+def features_of(core: keras.Model, keys: Keys) -> NDArray[np.float32]:
+    """The features of positions, float32 (N, C)."""
+    columns = compiled(trunk(core))
 
-    from distill.exporters import formats, quantized
+    def features(part: Keys) -> tuple[Any]:
+        return (columns.predict_on_batch(encoding.planes(boards_of(part)).astype(np.float32)),)
+
+    return np.concatenate([part for (part,) in positions.in_batches(features, keys)]).reshape(len(keys), -1)
+
+
+def compiled(model: keras.Model) -> keras.Model:
+    model.compile(jit_compile=keras.backend.backend() == "jax")
+    return model
+
+
+def in_8_bits(core: keras.Model, path: Path) -> Evaluate:
+    """The network with activations in 8 bits, too, on all cores; its file is written to `path`."""
+    from onnxruntime import quantization
+
+    class Boards(quantization.CalibrationDataReader):  # type: ignore[misc]
+        """Boards on which the ranges of activations are found."""
+
+        def __init__(self) -> None:
+            boards = quantized.graded_boards()
+            self.parts = np.array_split(encoding.boards(boards.current, boards.mask)[:: len(boards) // 512], 8)
+
+        def get_next(self) -> dict[str, Any] | None:
+            return {"board": self.parts.pop()} if self.parts else None
 
     if not path.exists():
         with tempfile.TemporaryDirectory() as workplace:
-            floating = Path(workplace) / "float.onnx"
+            floating, prepared = Path(workplace) / "float.onnx", Path(workplace) / "prepared.onnx"
             formats.write_onnx(core, floating)
-            quantized.to_onnx(floating, path, ["Conv"])  # all before the features; the read-out stays in float
-    nodes = onnx.load(path).graph.node
-    (output,) = (name for node in nodes for name in node.output if "/columns_relu" in name and name.endswith("/Relu:0"))
-    trunk_path = path.with_suffix(".trunk.onnx")
-    onnx.utils.extract_model(path, trunk_path, ["board"], [output])
-    whole, features = predict.load(path), onnxruntime.InferenceSession(trunk_path)
-    threads = executors.cores()
+            quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
+            quantization.quantize_static(
+                prepared, path, Boards(), op_types_to_quantize=["Conv"], per_channel=True, reduce_range=True
+            )
+    predict_with, threads = predict.load(path), executors.cores()
     pool = ThreadPoolExecutor(threads)  # ONNX Runtime computes a batch of this network with one
 
-    def on_all_cores(function: Callable[[Any], Any], keys: Keys) -> list[Any]:
-        return [*pool.map(function, np.array_split(boards_of(keys), threads))]
-
     def answer(keys: Keys) -> tuple[Any, Any]:
-        parts = on_all_cores(whole, keys)
+        parts = [*pool.map(predict_with, np.array_split(boards_of(keys), threads))]
         logits, values = (np.concatenate([part[name] for part in parts]) for name in ("logits", "value"))
         return logits, values
 
-    def columns(boards: Any) -> Any:
-        return np.moveaxis(features.run([output], {"board": boards})[0], 1, 3)  # channels last, as in Keras
-
-    return Network(answer, lambda keys: np.concatenate(on_all_cores(columns, keys)))
+    return answer
 
 
 class Run:
@@ -168,7 +191,7 @@ class Run:
         rounds = [int(file.parent.name[6:]) for file in options.out.glob("round-*/network.keras")]
         if not rounds:
             first.mkdir(parents=True, exist_ok=True)
-            saved.save_network(saved.load_core(finding.network_file(options.network)), first / "network.keras")
+            saved.save_network(rounded(saved.load_core(finding.network_file(options.network))), first / "network.keras")
         self.number = max(rounds, default=1)
         self.core = saved.load_core(self.folder / "network.keras")
         self.excluded = canonical.excluded_keys("benchmark")
@@ -194,45 +217,38 @@ class Run:
         player = NetworkPlayer(name="candidate", predict=saved.predict_with(self.core))
         return {name: round(value, 4) for name, value in grades.grade(player, self.graded).items()}
 
-    def answers(self) -> dict[str, tuple[Network, Answers]]:
-        """The network in each arithmetic, and its answers."""
-        options, kinds, quick = self.options, dict[str, tuple[Network, Answers]](), None
-        if options.quick or options.int8:
-            network = in_int8(self.core, self.folder / "model.int8.onnx")
-            quick = Answers(self.folder / "int8", network.answer)
-            if options.int8:
-                kinds["int8"] = network, quick
-        network = in_float32(self.core)
-        kinds["float32"] = network, Answers(self.folder / "float32", network.answer, quick, options.trust)
-        return kinds
+    def answers(self) -> Answers:
+        """The network's answers."""
+        options, quick = self.options, None
+        if options.quick:
+            quick = Answers(self.folder / "int8", in_8_bits(self.core, self.folder / "model.int8.onnx"))
+        return Answers(self.folder / "float32", in_float32(self.core), quick, options.trust)
 
     def round(self) -> bool:
         """Enumerate, prove and learn; returns whether the run is over."""
-        options, began, pools, not_won = self.options, time.monotonic(), dict[str, Pool](), 0
-        kinds, all_layers = self.answers(), options.out / "layers.npz"
+        options, began, answers = self.options, time.monotonic(), self.answers()
+        all_layers = options.out / "layers.npz"
         layers: Layers = {}
         if all_layers.exists():
             with np.load(all_layers) as stored:
                 layers = {int(name): stored[name] for name in stored.files}
-        for name, (_, answers) in kinds.items():
-            if trusted := sum(len(keys) for keys, _ in answers.known.values()):
-                number, changed = answers.changed(SAMPLE)
-                self.say("trusted", file=name, positions=trusted, sample=number, changed=changed)
-            games = positions.enumerate_games(answers, START, options.most_stones)
-            not_won += games.losing + games.draws
-            self.say("enumerated", round=self.number, file=name, positions=positions.size(games.keys),
-                     losing_replies=games.losing, draws=games.draws)  # fmt: skip
-            layers, pools[name] = self.pool(layers, games, answers)
+        if trusted := sum(len(keys) for keys, _ in answers.known.values()):
+            number, changed = answers.changed(SAMPLE)
+            self.say("trusted", positions=trusted, sample=number, changed=changed)
+        games = positions.enumerate_games(answers, START, options.most_stones)
+        self.say("enumerated", round=self.number, positions=positions.size(games.keys),
+                 losing_replies=games.losing, draws=games.draws)  # fmt: skip
+        layers, pool = self.pool(layers, games, answers)
         with (options.out / ".layers.npz").open("wb") as file:
             np.savez(file, **{str(stones): keys for stones, keys in layers.items()})  # type: ignore[arg-type]
         (options.out / ".layers.npz").replace(all_layers)
-        wrong = sum(pool.wrong for pool in pools.values())
-        self.keep_best(not_won, wrong)
-        if not (not_won and wrong) or self.is_over() or self.number == options.rounds:
+        not_won = games.losing + games.draws
+        self.keep_best(not_won, pool.wrong)
+        if not pool.wrong or self.is_over() or self.number == options.rounds:
             return True
-        self.learn({name: (kinds[name][0], pool) for name, pool in pools.items()})
+        self.learn(pool)
         self.say("round over", round=self.number, took=round(time.monotonic() - began, 1), **self.grades())
-        self.next_round({name: (kinds[name][1], pool) for name, pool in pools.items()})
+        self.next_round(answers, pool)
         return False
 
     def pool(self, layers: Layers, games: Games, answers: Answers) -> tuple[Layers, Pool]:
@@ -246,7 +262,8 @@ class Run:
         pool = Pool(strategy, proof, answers, self.excluded)
         moves = round(float(np.bitwise_count(pool.moves).mean()), 3)
         self.say("strategy", start_is_won=bool(proof[0][0]), positions=len(pool.keys), moves=moves, wrong=pool.wrong,
-                 kept_out=pool.kept_out, below_1=int((pool.margins < 1).sum()))  # fmt: skip
+                 kept_out=pool.kept_out, below_1=int((pool.margins < 1).sum()),
+                 smallest_margin=float(pool.margins.min(initial=math.inf)))  # fmt: skip
         return layers, pool
 
     def keep_best(self, not_won: int, wrong: int) -> None:
@@ -257,18 +274,14 @@ class Run:
             shutil.copyfile(self.folder / "network.keras", self.options.out / "best.keras")
             self.say("best so far", round=self.number, not_won=not_won, wrong=wrong)
 
-    def learn(self, kinds: dict[str, tuple[Network, Pool]]) -> None:
-        """Let the read-out choose proven moves in all positions of these pools."""
-        parts = []
-        for network, pool in kinds.values():
-            rows = pool.nearest()
-            first = positions.is_in(pool.moves[rows])
-            others = rules.legal_mask(rules.from_keys(pool.keys[rows])[1]) & ~first
-            parts.append(Near(features_of(network, pool.keys[rows]), first, others))
-        near = Near(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-        read_out, network = ReadOut(self.core), kinds["float32"][0]
+    def learn(self, pool: Pool) -> None:
+        """Let the read-out choose proven moves in all positions of the pool."""
+        rows, read_out = pool.nearest(), ReadOut(self.core)
+        first = positions.is_in(pool.moves[rows])
+        legal = rules.legal_mask(rules.from_keys(pool.keys[rows])[1])
+        near = Near(features_of(self.core, pool.keys[rows]), first, legal & ~first)
         keys = kept_boards(self.options.boards, self.excluded)
-        features, legal = features_of(network, keys), rules.legal_mask(rules.from_keys(keys)[1])
+        features, legal = features_of(self.core, keys), rules.legal_mask(rules.from_keys(keys)[1])
         favourites = np.where(legal, read_out.logits(read_out.hidden(features)), -np.inf).argmax(1)
         first = favourites[:, None] == np.arange(legal.shape[1])
         boards = Near(features, first, legal & ~first).rows(legal.sum(1) > 1)
@@ -283,23 +296,14 @@ class Run:
             self.say("learned", round=self.number, **figures)
         self.core.get_layer("hidden").kernel.assign(read_out.kernel)
 
-    def next_round(self, kinds: dict[str, tuple[Answers, Pool]]) -> None:
+    def next_round(self, answers: Answers, pool: Pool) -> None:
         """Write the folder of the next round and delete this one; the network is written last."""
-        before = self.folder
+        before, trust = self.folder, self.options.trust
         self.number += 1
         self.folder.mkdir(exist_ok=True)
-        trust = self.options.trust
-        for name, (answers, pool) in kinds.items():
-            answers.hand_over(self.folder / name, np.sort(pool.keys[pool.margins < trust]), trust)
+        answers.hand_over(self.folder / "float32", np.sort(pool.keys[pool.margins < trust]), trust)
         saved.save_network(self.core, self.folder / "network.keras")
         shutil.rmtree(before)
-
-
-def features_of(network: Network, keys: Keys) -> NDArray[np.float32]:
-    """float32 (N, C)."""
-    parts = [features for (features,) in positions.in_batches(lambda part: (network.features(part),), keys)]
-    columns: NDArray[np.float32] = np.concatenate(parts)
-    return columns.reshape(len(keys), -1)
 
 
 def kept_boards(folders: Sequence[Path], excluded: Keys) -> Keys:
@@ -316,8 +320,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--boards", type=Path, nargs="+", default=[Path("data/reference/labels-200")], help="games or packed boards"
     )
-    parser.add_argument("--quick", action="store_true", help="ask a file in 8 bits first; needs ONNX Runtime")
-    parser.add_argument("--int8", action="store_true", help="the same, and win every game by that file, too")
+    parser.add_argument("--quick", action="store_true", help="ask a network in 8 bits first; needs ONNX Runtime")
     parser.add_argument("--seconds", type=float, default=math.inf, help="time after which nothing more is learned")
     parser.add_argument("--rounds", type=int, default=10**6, help="most rounds; the last one learns nothing")
     parser.add_argument("--eval-boards", type=int, default=1000, help="graded boards of each set")
