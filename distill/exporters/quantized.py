@@ -1,8 +1,8 @@
 """Networks in 8 bits: how the files are made, and what their moves lose against the network's own.
 
-ONNX: weights have 8 bits and one scale per output channel. A runtime multiplies them by it when it loads the file, and
-computes in float32. Matrices that the network itself has in 16-bit floats stay in these, and small ones in float32. So
-a network whose weights are `rounded` already loses nothing.
+ONNX: weights have 8 bits and one scale per output channel. ONNX Runtime multiplies the two once, when it loads the
+file, and computes in float32. A matrix whose weights are 16-bit floats stays in these, a small one in float32. A
+network whose weights were rounded in this way before loses nothing.
 
 LiteRT: int8 weights; activations are rounded to int8 at run time with a scale per board (dynamic-range quantization).
 

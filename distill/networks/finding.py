@@ -28,7 +28,7 @@ ONNX = "model.onnx"
 ONNX_INT8 = "model.int8.onnx"
 """The same in 8 bits."""
 INT8_TENSOR = b"_int8"
-"""In that file, the names of the weights end so."""
+"""How the names of its 8-bit weights end."""
 FACTS = "export.json"
 """The file in it with what is known about the network (`exporters/publish.py` writes it)."""
 REFERENCE = "reference"
@@ -134,10 +134,12 @@ def evaluated_in(path: Path, *, fast: bool = True, int8: bool = False) -> Path:
 def precision(file: Path) -> str:
     """The type of a network's weights in a file: float32, bfloat16 or int8.
 
-    An ONNX file in 8 bits has tensors whose names say so, and a `.keras` file names the type of its layers.
+    An ONNX file in 8 bits has weights whose names say so, or, from other programs, nodes that quantize; a `.keras` file
+    names the type of its layers.
     """
     if file.suffix == ".onnx":
-        return "int8" if INT8_TENSOR in file.read_bytes() else "float32"
+        content = file.read_bytes()
+        return "int8" if INT8_TENSOR in content or b"QuantizeLinear" in content else "float32"
     with contextlib.suppress(zipfile.BadZipFile, KeyError):  # a damaged file is refused where it is loaded
         if file.suffix == ".keras":
             with zipfile.ZipFile(file) as archive:

@@ -217,6 +217,10 @@ class Answers:
         self.known[stones] = joined, values
 
 
+SAFE = 0.002
+"""Logits by which moves differ safely: some sixty times what the order of sums changes between runtimes."""
+
+
 class Games(NamedTuple):
     """A network's games against every reply: the positions, the replies that win for the opponent, those that draw."""
 
@@ -232,7 +236,7 @@ def enumerate_games(
     known: Layers | None = None,
     within: tuple[Layers, Moves] | None = None,
 ) -> Games:
-    """All games of the network from these positions.
+    """All games of the network from these positions, with every move that is at most SAFE below its favourite.
 
     Args:
       known: positions from which the games are not followed.
@@ -248,7 +252,8 @@ def enumerate_games(
             allowed = within[1][stones][np.searchsorted(within[0][stones], layer)]
             logits = np.where(is_in(allowed), logits, -np.inf)
         pending = []
-        for (after,) in in_batches(replies_to, layer, logits.argmax(1).astype(np.uint8)):
+        rows, moves = np.nonzero(logits >= logits.max(1, keepdims=True) - SAFE)
+        for (after,) in in_batches(replies_to, layer[rows], moves.astype(np.uint8)):
             losing += int((after == LOST).sum())
             draws += int((after == DRAWN).sum())
             pending.append(distinct([after[after < LOST]]))

@@ -28,11 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.game.rules import COLUMNS
+from experiments.large.positions import SAFE
 
 Array = NDArray[np.float32]
 
-SAFE = 0.002
-"""Logits by which a proven move must be ahead at the end: some fifty times what differs between runtimes."""
 TARGETS = 0.01, 0.03
 """Those to aim for: at least, and where no proven move is ahead. The kernel is rounded after each step."""
 KEEPS = 0.7

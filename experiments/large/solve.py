@@ -20,15 +20,16 @@ Each round has three steps.
 A network that chooses a proven move in each of these positions wins every game, and the target stands still.
 
 Before the first round, the weights are rounded to what the network's file in 8 bits stores (`exporters/quantized.py`):
-8 bits for those of convolutions, 16 for the others. So this file, which computes in float32, plays the same games.
+8 bits for those of convolutions, 16 for the others. So this file has the same weights and computes in float32. Its
+logits differ by rounding alone, and where two moves are nearly equal, the games after both are enumerated.
 
 With `--quick`, a network that computes in 8 bits is asked first. On a CPU it answers three times as fast, and where its
 favourite is `--trust` logits ahead, its answer counts for the network. In later rounds, favourites so far ahead are not
 evaluated again. The row `trusted` says how many in a sample of them have changed unseen. So the last word is
 `distill.walk`, which evaluates everything:
 
-    nice python -m experiments.large.solve --network pillar-large --quick --out solve    # a CPU: two hours of two cores
-    nice python -m distill.walk solve/best.keras --replies all --symmetric              # two hours
+    nice python -m experiments.large.solve --network pillar-large --quick --out solve    # a CPU: an hour of two cores
+    nice python -m distill.walk solve/best.keras --replies all --symmetric              # 70 minutes
 
 The graded boards of `data/benchmark` are never learned; `kept_out` says in how many of them the network errs.
 
@@ -65,8 +66,8 @@ from distill.games import reader
 from distill.networks import finding, heads, predict, saved
 from distill.players.network import NetworkPlayer
 from experiments.large import positions, proofs
-from experiments.large.positions import START, Answers, Games, Keys, Layers, Moves
-from experiments.large.read_out import SAFE, Near, ReadOut, as_float16, learn, trunk
+from experiments.large.positions import SAFE, START, Answers, Games, Keys, Layers, Moves
+from experiments.large.read_out import Near, ReadOut, as_float16, learn, trunk
 
 Evaluate: TypeAlias = Callable[[Keys], tuple[Any, Any]]
 """Keys → logits (B, A) and values (B,)."""
@@ -163,12 +164,13 @@ def in_8_bits(core: keras.Model, path: Path) -> Evaluate:
 
     if not path.exists():
         with tempfile.TemporaryDirectory() as workplace:
-            floating, prepared = Path(workplace) / "float.onnx", Path(workplace) / "prepared.onnx"
+            floating, prepared, whole = (Path(workplace) / f"{name}.onnx" for name in ("float", "prepared", "whole"))
             formats.write_onnx(core, floating)
             quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
             quantization.quantize_static(
-                prepared, path, Boards(), op_types_to_quantize=["Conv"], per_channel=True, reduce_range=True
+                prepared, whole, Boards(), op_types_to_quantize=["Conv"], per_channel=True, reduce_range=True
             )
+            write_atomically(path, whole.read_bytes())
     predict_with, threads = predict.load(path), executors.cores()
     pool = ThreadPoolExecutor(threads)  # ONNX Runtime computes a batch of this network with one
 
@@ -263,7 +265,7 @@ class Run:
         moves = round(float(np.bitwise_count(pool.moves).mean()), 3)
         self.say("strategy", start_is_won=bool(proof[0][0]), positions=len(pool.keys), moves=moves, wrong=pool.wrong,
                  kept_out=pool.kept_out, below_1=int((pool.margins < 1).sum()),
-                 smallest_margin=float(pool.margins.min(initial=math.inf)))  # fmt: skip
+                 smallest_margin=round(float(pool.margins.min(initial=99)), 5))  # fmt: skip
         return layers, pool
 
     def keep_best(self, not_won: int, wrong: int) -> None:
@@ -320,7 +322,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--boards", type=Path, nargs="+", default=[Path("data/reference/labels-200")], help="games or packed boards"
     )
-    parser.add_argument("--quick", action="store_true", help="ask a network in 8 bits first; needs ONNX Runtime")
+    parser.add_argument(
+        "--quick", action="store_true", help="ask a network in 8 bits first; needs TensorFlow and the extra onnx"
+    )
     parser.add_argument("--seconds", type=float, default=math.inf, help="time after which nothing more is learned")
     parser.add_argument("--rounds", type=int, default=10**6, help="most rounds; the last one learns nothing")
     parser.add_argument("--eval-boards", type=int, default=1000, help="graded boards of each set")

@@ -42,6 +42,7 @@ def test_solve_with_keras_on_jax() -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "CPU_BATCH", 256)
     monkeypatch.setattr(positions, "PART", 300)
+    monkeypatch.setattr(positions, "SAFE", 0)  # moves of an untrained network are nearly equal
 
 
 def canonical(keys: Any) -> Any:
@@ -154,12 +155,21 @@ def test_the_games_are_those_of_walk_and_their_proofs_follow_from_the_replies(
     assert refused - promised
     assert proofs.promising(games.keys[2], answers).tolist() == sorted(promised)
 
+    with monkeypatch.context() as patched:
+        patched.setattr(positions, "SAFE", 1e6)  # every move is near the favourite
+        every = positions.enumerate_games(answers, START, 4)
+    keys = np.zeros(1, np.uint64)
+    for stones in (2, 4):
+        rows, columns = np.nonzero(rules.legal_mask(rules.from_keys(keys)[1]))
+        keys = np.unique(canonical(walk.replies(keys[rows], columns).key))
+        np.testing.assert_array_equal(every.keys[stones], keys)
+
     excluded = games.keys[4][:3]
     pool = solve.Pool(games.keys, proof, answers, excluded)
     assert (pool.moves > 0).all()
     assert not np.isin(excluded, pool.keys).any()
     margins = proofs.margins(logits_of(evaluate, pool.keys), pool.moves)
-    assert pool.wrong == (margins < read_out.SAFE).sum()
+    assert pool.wrong == (margins < solve.SAFE).sum()
 
 
 def logits_of(evaluate: Any, keys: Any) -> Any:
