@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.game import rules
 from distill.game.encoding import bitboards
 from distill.game.rules import CENTRE, COLUMNS, Position, is_over, is_won, legal_columns, next_position
-from distill.game.rules import COLUMNS_FROM_CENTRE as CENTRE_FIRST
 from distill.mcts.labeller import Labels
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def losing_moves(position: Position) -> list[int]:
 def best(position: Position, score: Callable[[int], float | tuple[float, ...]]) -> int:
     """The legal column with the highest score, of equals the nearest to the centre, then the lower one."""
     legal = legal_columns(position)
-    return max((column for column in CENTRE_FIRST if column in legal), key=score)
+    return max((column for column in rules.COLUMNS_FROM_CENTRE if column in legal), key=score)
 
 
 # One search -----------------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def total_of(root: Node, column: int) -> int:
 
 def majority(votes: list[int], visits: list[int]) -> int:
     """Most votes, then most summed visits, then nearest the centre."""
-    return max(CENTRE_FIRST, key=lambda column: (votes.count(column), column in votes and visits[column]))
+    return max(rules.COLUMNS_FROM_CENTRE, key=lambda column: (votes.count(column), column in votes and visits[column]))
 
 
 def noisy_move(position: Position, label: int, chance: Sequence[float], noise: float) -> int:

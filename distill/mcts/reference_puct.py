@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distill.game.rules import COLUMNS, Position, is_over, is_won, legal_columns, next_position
-from distill.game.rules import COLUMNS_FROM_CENTRE as CENTRE_FIRST
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, Position, is_over, is_won, legal_columns, next_position
 from distill.mcts import reference
 from distill.mcts.reference import LOST, UNKNOWN, WON, Node, Path, Result, best, f32
 
@@ -184,7 +183,7 @@ def search(
         return gumbel_result(root, noise, uniform[1], sampled)
     label = best(position, lambda c: (root.proven[c] != LOST, root.visits[c], root.mean(c)))
     move = sample_by_visits(root, label, settings.temperature, uniform[0]) if sampled else label
-    value = sum(root.visits[c] * root.mean(c) for c in CENTRE_FIRST) / sum(root.visits)
+    value = sum(root.visits[c] * root.mean(c) for c in COLUMNS_FROM_CENTRE) / sum(root.visits)
     return Result(votes=[label], visits=list(root.visits), label=label, move=move, value=value)
 
 
@@ -197,7 +196,7 @@ def mix_noise(root: PuctNode, gamma: list[float], noise: float) -> None:
 
 def proven_result(root: PuctNode, settings: PuctSettings) -> Result | None:
     """The result of a proven root: the quickest win, or the slowest loss, gets all visits."""
-    legal = [column for column in CENTRE_FIRST if column in legal_columns(root.position)]
+    legal = [column for column in COLUMNS_FROM_CENTRE if column in legal_columns(root.position)]
     won = [column for column in legal if root.proven[column] == WON]
     if not won and any(root.proven[column] != LOST for column in legal):
         return None
@@ -248,7 +247,7 @@ def halving_schedule(simulations: int, considered: int) -> list[int]:
 def next_by_halving(root: PuctNode, gumbel: list[float], turn: int) -> int:
     """The best-scored column among those with `turn` visits."""
     scores = gumbel_scores(root, gumbel)
-    return max((c for c in CENTRE_FIRST if c in scores and root.visits[c] == turn), key=lambda c: scores[c])
+    return max((c for c in COLUMNS_FROM_CENTRE if c in scores and root.visits[c] == turn), key=lambda c: scores[c])
 
 
 def gumbel_scores(root: PuctNode, gumbel: list[float]) -> dict[int, float]:

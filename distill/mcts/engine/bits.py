@@ -20,7 +20,6 @@ ZERO, ONE = U(0), U(1)
 BOTTOM, FULL = U(rules.BOTTOM_ROW), U(rules.FULL_BOARD)
 CELLS_OF_COLUMN = U(2**rules.ROWS - 1)
 GOLDEN = U(mixing.GOLDEN)
-CENTRE_FIRST = np.array(rules.COLUMNS_FROM_CENTRE)
 
 
 def _popcount(_context: object, _bits: types.Type) -> tuple[types.Type, Callable[..., ir.Value]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from distill.game.rules import COLUMNS
-from distill.mcts.engine.bits import CENTRE_FIRST, FULL, U, has_four, landing, open_columns, popcount
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE
+from distill.mcts.engine.bits import FULL, U, has_four, landing, open_columns, popcount
 from distill.mcts.engine.jit import Int32s, inline, int64, jit
 from distill.mcts.engine.noise import dirichlet, exploration_weights
 from distill.mcts.engine.puct_tree import NODE_VALUE, PuctTrees, mean_value, root_row
@@ -63,7 +63,7 @@ def finish_search(trees: PuctTrees, record: GameRecord, lane: int) -> int:
     else:
         # The root's visits are the policy, and its value their mean.
         visits, returns = int64(0), 0.0
-        for column in CENTRE_FIRST:
+        for column in COLUMNS_FROM_CENTRE:
             if trees.rows[base + TOTAL + column] != HOPELESS:
                 n = int64(trees.rows[base + column])
                 record.visits[g, s, column] = n
@@ -87,7 +87,7 @@ def best_visited(trees: PuctTrees, lane: int) -> tuple[int, bool]:
     rows, base = trees.rows, root_row(trees, lane)
     best, most, best_mean = int64(-1), int64(-(2**40)), -2.0
     won, lost = False, True
-    for column in CENTRE_FIRST:
+    for column in COLUMNS_FROM_CENTRE:
         total = int64(rows[base + TOTAL + column])
         if total == HOPELESS:
             continue
@@ -192,7 +192,7 @@ def best_scored(trees: PuctTrees, lane: int, visits: int) -> int:
     """The column with the highest score in `scores` among those with so many visits, or of all where it is -1."""
     base = root_row(trees, lane)
     best, highest = int64(-1), -np.inf
-    for column in CENTRE_FIRST:
+    for column in COLUMNS_FROM_CENTRE:
         if visits in (-1, int64(trees.rows[base + column])) and trees.scores[column] > highest:
             best, highest = column, trees.scores[column]
     return best

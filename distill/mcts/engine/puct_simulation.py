@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from distill.game.rules import BITS_PER_COLUMN, COLUMNS
+from distill.game.rules import BITS_PER_COLUMN, COLUMNS, COLUMNS_FROM_CENTRE
 from distill.mcts.engine import bits, tree
 from distill.mcts.engine.best_ucb1 import SLOTS
-from distill.mcts.engine.bits import CENTRE_FIRST, FULL, ONE, ZERO, U
+from distill.mcts.engine.bits import FULL, ONE, ZERO, U
 from distill.mcts.engine.jit import Float32s, Int64s, inline, int64, jit
 from distill.mcts.engine.puct_moves import column_by_halving, finish_search, start_next, start_search
 from distill.mcts.engine.puct_tree import NODE_VALUE, PuctTrees, root_row
@@ -71,7 +71,7 @@ def best_column(trees: PuctTrees, lane: int, base: int, entered: int, is_root: b
         # The more of the prior has been visited, the less the remaining moves promise.
         first_play = floats[base + NODE_VALUE] - parameters.fpu_reduction * np.sqrt(visited_prior)
     best, highest = int64(-1), -np.inf
-    for column in CENTRE_FIRST:
+    for column in COLUMNS_FROM_CENTRE:
         n, total = int64(rows[base + column]), int64(rows[base + TOTAL + column])
         if total == HOPELESS:
             continue
