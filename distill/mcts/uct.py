@@ -77,14 +77,13 @@ def play(
     """
     draws = draw(seeds_of_games(seeds, len(current), games), steps, settings)
     label = label or by_search(draws, settings)
-    record = GameRecord.starting(current, mask, steps, settings.votes)
+    record: GameRecord | None = None
     live, step = np.arange(len(current)), 0
-    while len(live):
+    while record is None or len(live):
         labels: Any = label(live, step, current, mask)  # complete ones
         votes = labels.votes.shape[1]
-        if step == 0:
-            record = GameRecord.starting(current, mask, steps, votes)
-        elif votes != record.votes.shape[2]:
+        record = record or GameRecord.starting(current, mask, steps, votes)
+        if votes != record.votes.shape[2]:
             raise OutputError(f"returned {votes} votes, but {record.votes.shape[2]} before")
         # Play the label, or a move near it.
         move = labels.label.astype(np.intp)

@@ -26,17 +26,13 @@ POLICY_UNITS = 1000
 @inline
 def start_search(trees: PuctTrees, lane: int) -> None:
     """The root has its row: mix noise into its priors, and into the weights of the printed rule."""
-    parameters, floats = trees.parameters, trees.floats
     trees.root_expanded[lane] = True
-    fraction = parameters.noise_fraction
-    if fraction > 0.0 and not parameters.gumbel:
-        base, gamma = root_row(trees, lane), trees.draws.noise[lane, trees.step[lane]]
-        noise = dirichlet(gamma, trees.mask[lane])
-        weights = exploration_weights(gamma, trees.mask[lane], fraction)
-        for column in range(COLUMNS):
-            prior = np.float64(floats[base + PRIOR + column])
-            floats[base + PRIOR + column] = (1.0 - fraction) * prior + fraction * noise[column]
-            trees.weights[lane, column] = weights[column]
+    fraction = trees.parameters.noise_fraction
+    if fraction > 0.0 and not trees.parameters.gumbel:
+        gamma, mask = trees.draws.noise[lane, trees.step[lane]], trees.mask[lane]
+        priors = trees.floats[root_row(trees, lane) + PRIOR :][:COLUMNS]
+        priors[:] = (1.0 - fraction) * priors.astype(np.float64) + fraction * dirichlet(gamma, mask)
+        trees.weights[lane, :COLUMNS] = exploration_weights(gamma, mask, fraction)
 
 
 @jit

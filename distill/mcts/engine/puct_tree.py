@@ -5,7 +5,7 @@ A node gets its row when it is first reached, since the row holds the priors of 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -80,14 +80,16 @@ def new_trees(settings: PuctSettings, draws: PuctDraws, kept: KeptEvaluations, r
     """Trees in which the first games of the record begin, one a lane. Untouched rows cost no memory."""
     bonus, lanes = exploration_factors(settings), len(draws.uniform)
     rows = new_rows(lanes * len(bonus))
-    # The parameters that are settings, then those that compiled code reads in another form.
-    values: dict[str, Any] = {name: getattr(settings, name, None) for name in PuctParameters._fields}
-    values["gumbel"], values["printed"] = settings.root == "gumbel", settings.rule == "printed"
-    values["fpu_reduction"] = -1.0 if settings.fpu_reduction is None else settings.fpu_reduction
-    values["win_value"] = settings.win_values.astype(np.int64)
     schedule = [halving_schedule(settings.simulations, columns) for columns in range(COLUMNS + 1)]
+    other_form = {
+        "gumbel": settings.root == "gumbel",
+        "printed": settings.rule == "printed",
+        "fpu_reduction": -1.0 if settings.fpu_reduction is None else settings.fpu_reduction,
+        "win_value": settings.win_values.astype(np.int64),
+        "schedule": np.array(schedule, np.int32),
+    }
     return PuctTrees(
-        parameters=PuctParameters(**values | {"schedule": np.array(schedule, np.int32)}),
+        parameters=PuctParameters(**settings.model_dump(include={*PuctParameters._fields}) | other_form),
         rows=rows,
         floats=rows.view(np.float32),
         bonus=bonus,

@@ -166,10 +166,9 @@ def search(trees: UctTrees, current: UInt64s, mask: UInt64s, key: UInt64s, order
     for lane in range(len(mask)):
         trees.used[lane] = 1
         clear_row(trees.rows, lane * len(trees.bonus) * WIDTH, mask[lane])
-        weights = exploration_weights(gamma[lane], mask[lane], trees.noise_fraction)
-        for column in range(COLUMNS):
-            trees.weights[(lane + 1) * SLOTS + column] = weights[column]
-            trees.order[lane * SLOTS + column] = order[lane, column]
+        weights, scores = trees.weights[(lane + 1) * SLOTS :], trees.order[lane * SLOTS :]
+        weights[:COLUMNS] = exploration_weights(gamma[lane], mask[lane], trees.noise_fraction)
+        scores[:COLUMNS] = order[lane]
     for simulation in range(trees.simulations):
         select(trees, current, mask, simulation)
         evaluate(trees, key, simulation)
