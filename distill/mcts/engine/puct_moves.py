@@ -89,14 +89,9 @@ def best_visited(trees: PuctTrees, lane: int) -> tuple[int, bool]:
             continue
         mean = mean_value(trees, base + column)
         # Weights keep three groups apart: won, open and lost; `sooner` orders the proven ones.
-        weight, sooner = int64(rows[base + column]), 64 - plies_to_end(int64(rows[base + CHILD + column]))
-        if is_won(total):
-            weight += 2**30 * sooner
-            won = True
-        if is_lost(total):
-            weight -= 2**30 * sooner
-        else:
-            lost = False
+        sooner, wins, loses = 64 - plies_to_end(int64(rows[base + CHILD + column])), is_won(total), is_lost(total)
+        weight = int64(rows[base + column]) + 2**30 * sooner * (int64(wins) - int64(loses))
+        won, lost = won or wins, lost and loses
         if weight > most or (weight == most and mean > best_mean):
             best, most, best_mean = column, weight, mean
     return best, won or lost

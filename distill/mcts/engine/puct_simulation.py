@@ -139,6 +139,7 @@ def is_known(trees: PuctTrees, lane: int) -> bool:
 def keep_evaluation(trees: PuctTrees, lane: int, logits: Float32s, value: np.float32) -> None:
     """Keep the evaluation of the lane's leaf: the softmax of the logits, (7,), over open columns, and the value."""
     entry = entry_of(trees, lane)
+    values = trees.kept.values[entry * SLOTS :]
     allowed = bits.open_columns(trees.leaf_mask[lane])
     # The softmax, after subtracting the highest logit, so that nothing overflows.
     highest, total = -np.inf, 0.0
@@ -147,11 +148,10 @@ def keep_evaluation(trees: PuctTrees, lane: int, logits: Float32s, value: np.flo
             highest = max(highest, np.float64(logits[column]))
     for column in range(COLUMNS):
         weight = np.exp(np.float64(logits[column]) - highest) if allowed >> column & 1 else 0.0
-        trees.kept.values[entry * SLOTS + column] = weight
+        values[column] = weight
         total += weight
-    for column in range(COLUMNS):
-        trees.kept.values[entry * SLOTS + column] /= total
-    trees.kept.values[entry * SLOTS + COLUMNS] = min(max(float(value), -1.0), 1.0)
+    values[:COLUMNS] /= total
+    values[COLUMNS] = min(max(float(value), -1.0), 1.0)
     trees.kept.known[entry] = trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE
 
 
@@ -166,9 +166,7 @@ def expand(trees: PuctTrees, lane: int) -> None:
     trees.used[lane] = node + 1
     base = root_row(trees, lane) + node * WIDTH
     tree.clear_row(rows, base, mask)
-    entry = entry_of(trees, lane)
-    for place in range(SLOTS):
-        floats[base + PRIOR + place] = trees.kept.values[entry * SLOTS + place]
+    floats[base + PRIOR :][:SLOTS] = trees.kept.values[entry_of(trees, lane) * SLOTS :][:SLOTS]
     if trees.parameters.mcts_solver:
         current = trees.leaf_current[lane]
         losing = bits.losing_columns(current, mask)
