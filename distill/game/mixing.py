@@ -32,3 +32,10 @@ def splitmix64(numbers: ArrayLike) -> NDArray[np.uint64]:
         z ^ (z >> 31)
     """
     return np.asarray(mix(np.atleast_1d(np.asarray(numbers, np.uint64)) + np.uint64(GOLDEN)))
+
+
+def draw_by(weights: NDArray[Any], random: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """int64 (B,), for each row a column drawn in proportion to its weights, (B, A), by pseudorandom uint64 (B,)."""
+    reached = weights.cumsum(1)
+    fractions = (random >> np.uint64(11)).astype(np.float64) * 2.0**-53  # the upper 53 bits: uniform in [0, 1)
+    return np.argmax(reached > fractions[:, None] * reached[:, -1:], 1)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from distill.game import outputs
 from distill.game.encoding import boards
-from distill.game.mixing import GOLDEN, splitmix64
+from distill.game.mixing import GOLDEN, draw_by, splitmix64
 from distill.game.rules import FULL_BOARD, Bitboards, after_moves, legal_mask
 
 Evaluations: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -57,8 +57,9 @@ def by_rollouts(evaluate: BitboardEvaluator, seed: int = 0) -> BitboardEvaluator
         random = splitmix64(current + mask + np.uint64(seed * GOLDEN % 2**64))
         # One ply of all rollouts at a time; finished ones leave the arrays.
         while len(live):
-            column = _draw(policy, mask, random)
-            current, mask, won = after_moves(current, mask, column)
+            masked = np.where(legal_mask(mask), policy.astype(np.float64), -np.inf)
+            columns = draw_by(np.exp(masked - masked.max(1, keepdims=True)), random)
+            current, mask, won = after_moves(current, mask, columns)
             value[live[won]] = sign
             unfinished = ~won & (mask != np.uint64(FULL_BOARD))
             live, current, mask = live[unfinished], current[unfinished], mask[unfinished]
@@ -68,12 +69,3 @@ def by_rollouts(evaluate: BitboardEvaluator, seed: int = 0) -> BitboardEvaluator
         return logits, value
 
     return evaluate_and_roll_out
-
-
-def _draw(logits: NDArray[np.float32], mask: Bitboards, random: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """A column for each board, drawn from the softmax of its logits over legal columns."""
-    masked = np.where(legal_mask(mask), logits.astype(np.float64), -np.inf)
-    below = np.exp(masked - masked.max(1, keepdims=True)).cumsum(1)
-    # The upper 53 bits as a number in [0, 1).
-    share = (random >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return (below > share[:, None] * below[:, -1:]).argmax(1)

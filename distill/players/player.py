@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from distill.common import OutputError, plugins
-from distill.game import encoding, outputs
+from distill.game import encoding, mixing, outputs
 from distill.game.mixing import splitmix64
 from distill.game.rules import Bitboards, legal_mask
 from distill.game.tactics import wins
@@ -117,9 +117,7 @@ def seeds_for(seed: int, *numbers: ArrayLike) -> Seeds:
 
 def draw_by(weights: NDArray[Any], seeds: Seeds) -> NDArray[np.int64]:
     """int64 (B,), for each row a column drawn in proportion to its weights, (B, A), with its seed, uint64 (B,)."""
-    reached = weights.cumsum(1)
-    fractions = (splitmix64(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53  # uniform in [0, 1)
-    return np.argmax(reached > fractions[:, None] * reached[:, -1:], 1)
+    return mixing.draw_by(weights, splitmix64(seeds))
 
 
 def evenly(columns: NDArray[np.bool_], seeds: Seeds, value: NDArray[np.float64] | None = None) -> Choices:
