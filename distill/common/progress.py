@@ -6,6 +6,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 Advance: TypeAlias = Callable[[int], object]
@@ -32,7 +33,7 @@ class _Lines:
         """Nothing: `say` flushes."""
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """tqdm's bar on a terminal, otherwise plain lines; nothing in a worker process. Use it as a context manager.
 
     Args:
@@ -51,9 +52,6 @@ class Progress:
         self._bar = tqdm(
             total=total, initial=done, unit=f" {unit}", disable=_is_worker, smoothing=0.1, miniters=1, **how
         )
-
-    def __enter__(self) -> Progress:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._bar.close()

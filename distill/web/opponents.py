@@ -130,7 +130,7 @@ class Opponents:
         parts = names.parse(name)
         if parts.player in names.LEVELS:
             queue, base = self._resolve(levels.named(name).player)
-            return queue, partial(_level, name, base)
+            return queue, lambda: levels.LevelPlayer(name=name, base=base())
         if name == "solver":
             if not self.has_solver:
                 raise HTTPException(404, "the solver is not installed here")
@@ -161,10 +161,6 @@ def _load(name: str, folder: Path, _changed: int) -> Player:
     """The network in a folder, in the mode of the name; loaded again when its file has changed."""
     parts = names.parse(name)
     return network.load(name, folder, parts.mode, parts.simulations, fast=True, int8=True)
-
-
-def _level(name: str, base: Callable[[], Player]) -> Player:
-    return levels.LevelPlayer(name=name, base=base())
 
 
 def _choose(make: Callable[[], Player], positions: Sequence[Position], seed: int) -> list[Analysis]:
