@@ -6,6 +6,7 @@ A player chooses its moves on all boards where it is to move as one batch. The r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,11 +50,11 @@ class Games:
     game: NDArray[np.int64]
 
 
-def openings(count: int, plies: int, seed: int) -> list[Opening]:
+def openings(count: int, plies: int, seed: int, patience: float = 2_000) -> list[Opening]:
     """`count` random openings of this many plies, no two reaching the same board up to mirror.
 
-    After an opening neither side can win with its next stone. Raises ValueError where there are fewer; the draws stop
-    once 2,000 in a row found no new opening.
+    After an opening neither side can win with its next stone. Raises ValueError where there are fewer: once more than
+    `patience` draws in a row found no new opening. Near the largest number this depends on the seed.
     """
     rng = np.random.default_rng([seed, plies])
     distinct: dict[frozenset[Position], Opening] = {}  # by the board and its mirror image
@@ -65,7 +66,7 @@ def openings(count: int, plies: int, seed: int) -> list[Opening]:
         if position and (both := frozenset({position, mirror(position)})) not in distinct:
             distinct[both] = moves
             fruitless = 0
-        elif (fruitless := fruitless + 1) > 2_000:
+        elif (fruitless := fruitless + 1) > patience:
             raise ValueError(f"there are only about {len(distinct)} openings of {plies} plies, {count} are needed")
     return list(distinct.values())
 
@@ -155,9 +156,12 @@ def arena_block(players: Sequence[Player], games: int, plies: int, seed: int, fi
 
     Args:
       players: candidate and champion.
-      games: of the whole arena, two from each opening of `plies` random stones that the seed gives.
+      games: of the whole arena, two from each opening of `plies` random stones that the seed gives; there must be as
+        many.
       first: a multiple of BLOCK.
     """
-    # All openings, so that the blocks of an arena share none.
-    pairings = paired(0, 1, openings(games // 2, plies, seed % 2**32))[first : first + BLOCK]
+    # All openings, so that the blocks of an arena share none. The settings have found as many with another seed, so the
+    # draws end, but not always within the patience that says whether there are as many.
+    starts = openings(games // 2, plies, seed % 2**32, math.inf)
+    pairings = paired(0, 1, starts)[first : first + BLOCK]
     return results_of(play_games(players, pairings, int(seeds_for(seed, first)[0])), pairings).tolist()
