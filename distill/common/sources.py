@@ -102,6 +102,12 @@ def file_of(loaded: Any) -> Path:
         return Path()
 
 
+def of_packages(*names: str) -> list[Path]:
+    """The modules of these packages of distill, without their subpackages: as an object's `source_files`, all of them
+    identify a run, because a list of files would miss the next one."""
+    return [file for name in names for file in sorted(Path(OURS, name).glob("*.py"))]
+
+
 def is_known(file: Path) -> bool:
     """Whether there is such a file, or was when this process imported it."""
     return file.is_file() or str(file) in _imported

@@ -1,12 +1,13 @@
 """The textbook's UCT as a labeller: `generate --labeller distill.mcts.textbook:label`.
 
-The source hash in a run's identity covers this file and `reference.py`, which defines the function.
+A run's identity has the hash of the source of the game and the searches (`common/plugins.py`), on which labels depend.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
+from distill.common import sources
 from distill.mcts import reference
 from distill.mcts.settings import UctSettings
 
@@ -15,3 +16,4 @@ label = partial(reference.label_boards, settings=UctSettings(simulations=100))
 
 The labels are those that `uct.search` finds with the same random numbers, hundreds of times slower.
 """
+label.source_files = sources.of_packages("game", "mcts")  # type: ignore[attr-defined]

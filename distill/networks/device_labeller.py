@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import networks
-from distill.common import UserError
+from distill.common import UserError, sources
 from distill.game import encoding
 from distill.game.rules import COLUMNS
 from distill.mcts.labeller import Labels
@@ -38,8 +38,6 @@ from distill.networks.evaluator import weights_hash
 
 if TYPE_CHECKING:
     from distill.mcts.device import Evaluate
-
-PACKAGES = Path(__file__).parents[1]
 
 
 def evaluates(played: keras.Model) -> Evaluate:
@@ -60,8 +58,7 @@ class DeviceLabeller:
     """Labels positions by one search each; it loads the network when it is first called.
 
     Attributes:
-      source_files: the source on which labels depend, whose hash is part of a run's identity (`common/plugins.py`): all
-        of three packages, because a list of files would miss the next one.
+      source_files: the source on which labels depend, whose hash is part of a run's identity (`common/plugins.py`).
       network: name or path, as commands take it.
       settings: of the search, which is PUCT with MCTS-Solver; its noise comes from the seeds.
       weights: the first 12 digits of the hash of the network's weights.
@@ -69,9 +66,7 @@ class DeviceLabeller:
       precision: of the network's arithmetic.
     """
 
-    source_files: ClassVar[Sequence[Path]] = [
-        file for package in ("game", "mcts", "networks") for file in sorted(PACKAGES.glob(f"{package}/*.py"))
-    ]
+    source_files: ClassVar[Sequence[Path]] = sources.of_packages("game", "mcts", "networks")
     network: str | Path
     settings: PuctSettings
     weights: str

@@ -20,6 +20,7 @@ from distill.game.rules import from_moves, parse_board
 from distill.games import playing
 from distill.games.settings import RunSettings
 from distill.mcts import reference, uct
+from distill.mcts import settings as settings_module
 from distill.mcts.engine import rollout, tree, uct_simulation
 from distill.mcts.reference import UNKNOWN, Node
 from distill.mcts.uct import UctSettings, search
@@ -87,9 +88,11 @@ def test_the_textbook_labels_games_and_an_edit_of_it_is_another_run(monkeypatch)
     settings = RunSettings(labeller="distill.mcts.textbook:label", opening_moves=(25, 30))
     rows = playing.play_games(settings, 0, 2).to_pylist()
     assert all(sum(row["visits"]) == 300 and len(row["votes"]) == 3 for row in rows)
-    monkeypatch.setitem(sources._imported, reference.__file__, "edited")
-    with pytest.raises(UserError, match=r"reference\.py: changed after this process imported it"):
-        RunSettings(labeller="distill.mcts.textbook:label")
+    for module in (reference, rules, settings_module):
+        with monkeypatch.context() as patch:
+            patch.setitem(sources._imported, module.__file__, "edited")
+            with pytest.raises(UserError, match=r"\.py: changed after this process imported it"):
+                RunSettings(labeller="distill.mcts.textbook:label")
 
 
 def test_visits_sum_to_the_simulations_and_full_columns_get_none():
