@@ -49,7 +49,8 @@ class NetworkEvaluator:
     Args:
       core: the network, with a value head; its weights are copied. Raises UserError for one without.
       precision: of the trunk's arithmetic.
-      most: boards that the search evaluates at once, where these are fewer than STEADY.
+      most: boards that the search evaluates at once, where these are fewer than STEADY. The last digits depend on it,
+        and so may games of equal identity: those of a run of fewer than STEADY games and of a longer one.
     """
 
     def __init__(self, core: keras.Model, precision: networks.Precision = "float32", most: int = STEADY) -> None:

@@ -64,7 +64,8 @@ def load_pretrained(name: str | Path = "pillar") -> Callable[[ArrayLike], Output
     A text without a slash is first looked up as a network's name (the line on an unknown one lists them), then as a
     path; a text with a slash, such as "./pillar", first as a path. A `Path` is always a path. With ONNX Runtime
     installed, neither TensorFlow nor Keras is loaded. Raises `distill.UserError` if there is neither such a network nor
-    such a path; `predict` raises it in a process that was forked after Keras had started.
+    such a path; `predict` raises it in a process that was forked after Keras had started. It cannot be pickled: a
+    process, as of joblib or `multiprocessing`, loads its own.
     """
     path = finding.required(name)
     evaluate = load(path)
