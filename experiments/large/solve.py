@@ -17,7 +17,8 @@ Each round has three steps.
 3. Learn (`read_out.py`): in every position of both enumerations a proven move is to be ahead, and the answers on the
    boards of `--boards` are to change little. Only one layer changes, behind the features.
 
-A network that chooses a proven move in each of these positions wins every game, and the target stands still.
+A network that chooses a proven move in each of these positions wins every game, and the target stands still. Rounds go
+on until a proven move is SAFE ahead in each of them.
 
 Before the first round, the weights are rounded to what the network's file in 8 bits stores (`exporters/quantized.py`):
 8 bits for those of convolutions, 16 for the others. So this file has the same weights and computes in float32. Its
@@ -247,6 +248,7 @@ class Run:
         not_won = games.losing + games.draws
         self.keep_best(not_won, pool.wrong)
         if not pool.wrong or self.is_over() or self.number == options.rounds:
+            self.say("done", not_won=not_won, wrong=pool.wrong)
             return True
         self.learn(pool)
         self.say("round over", round=self.number, took=round(time.monotonic() - began, 1), **self.grades())
@@ -339,7 +341,6 @@ def main(words: Sequence[str] | None = None) -> None:
     run = Run(parser.parse_args(words))
     while not run.round():
         pass
-    run.say("done")
 
 
 if __name__ == "__main__":
