@@ -30,7 +30,7 @@ evaluated again. The row `trusted` says how many in a sample of them have change
 `distill.walk`, which evaluates everything:
 
     nice python -m experiments.large.solve --network pillar-large --quick --out solve    # a CPU: an hour of two cores
-    nice python -m distill.walk solve/best.keras --replies all --symmetric              # 70 minutes
+    nice python -m distill.walk solve/best.keras --replies all --symmetric              # 75 minutes
 
 The graded boards of `data/benchmark` are never learned; `kept_out` says in how many of them the network errs.
 
@@ -153,7 +153,7 @@ def in_8_bits(core: keras.Model, path: Path) -> Evaluate:
     """The network with activations in 8 bits, too, on all cores; its file is written to `path`."""
     from onnxruntime import quantization
 
-    class Boards(quantization.CalibrationDataReader):  # type: ignore[misc]
+    class Boards(quantization.CalibrationDataReader):
         """Boards on which the ranges of activations are found."""
 
         def __init__(self) -> None:
