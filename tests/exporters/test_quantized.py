@@ -89,24 +89,12 @@ def test_weights_in_onnx_use_all_8_bits(network, name):
     assert {*large} <= {np.dtype(np.int8), np.dtype(np.float16)}
 
 
-def test_a_network_with_such_weights_plays_the_same_in_its_8_bit_file(tmp_path):
-    core = saved.load_core(REFERENCE / "cnn" / "best.keras")
-    formats.write_onnx_int8(core, tmp_path / "first.onnx")
+@pytest.mark.parametrize(("network", "is_rounded"), [("pillar-large", True), ("pillar", False)])
+def test_a_network_whose_weights_are_rounded_is_the_same_in_its_8_bit_file(network, is_rounded):
     boards = conversion.check_boards()
-    assert not as_in_file(core, tmp_path / "first.onnx", boards)
-    for layer in core.layers:
-        weights = layer.get_weights()
-        for place, array in enumerate(weights):
-            if array.size >= quantized.SMALL:
-                numbers, scales = quantized.rounded(array)
-                weights[place] = numbers * scales
-        layer.set_weights(weights)
-    formats.write_onnx_int8(core, tmp_path / "second.onnx")
-    assert as_in_file(core, tmp_path / "second.onnx", boards)
-
-
-def as_in_file(core, file, boards) -> bool:
-    return np.allclose(saved.predict_with(core)(boards)["logits"], predict.load(file)(boards)["logits"], atol=1e-4)
+    expected = saved.predict_with(saved.load_core(REFERENCE / network / "best.keras"))(boards)
+    logits = predict.load(file_of(network, "onnx-int8"))(boards)["logits"]
+    assert np.allclose(logits, expected["logits"], atol=1e-4) == is_rounded
 
 
 def test_losses_are_differences_of_the_graders_grades():
