@@ -1,6 +1,6 @@
 """One table of all players: Elo by games, grades by exact scores, time and size.
 
-    python -m experiments.players                     # the shipped ladder: the better part of an hour of one core
+    python -m experiments.players                     # the shipped ladder: six minutes of two cores
     python -m experiments.players club uct:1000 cnn --page PAGE    # other players, the weakest first
 
 In: players in the order of their expected strength. Each meets those up to `--apart` places on, from random openings
