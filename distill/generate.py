@@ -66,8 +66,6 @@ class GenerateConfig(RunSettings):
 
     @model_validator(mode="after")
     def _is_read(self) -> Self:
-        if self.cluster and self.workers:
-            raise ValueError("--workers are processes of this machine; with --cluster the cluster's workers play")
         read = NOISE if self.search.noise_at == "move" else ()
         unread = [name for name, value in self.search if name not in read and value != getattr(SEARCH, name)]
         if self.labeller and unread:

@@ -26,7 +26,6 @@ export a --web c --out d -> --out d must be left out with --web
 export a --formats onyx -> --formats onyx must be of savedmodel, litert, onnx, litert-int8, onnx-int8
 generate --set search.mcts_solver=on --simulations 250001 -> simulations 250001 must be at most 250,000 with mcts_solver
 generate --labeller distill.mcts.textbook:label --votes 1 --noise-fraction 0.5 -> --labeller does not read votes, noise
-generate --workers 2 --cluster tcp://head:8786 -> --workers are processes of this machine
 generate --out ' ' -> --out   must be a name or a path
 prepare --data data '' -> --data data  must be a path
 generate --opening-moves 8 1 -> --opening-moves 8 1

@@ -25,7 +25,7 @@ NETWORKS = [["--init", "ROOT/nope"], ["--init", "ROOT/damaged.keras"]]
 NO_CLUSTER = [["--cluster", "tcp://127.0.0.1:1"]]
 CASES: dict[str, tuple[str, str, list[str], list[list[str]]]] = {
     # command with --restart: the kind that it writes, its flags, and flags with which it must leave the run as it is
-    "generate": ("generate", schema.GAMES, ["--games", "4", "--simulations", "20"], NO_CLUSTER),
+    "generate": ("generate", schema.GAMES, ["--games", "4", "--simulations", "20", "--workers", "1"], NO_CLUSTER),
     "train": (
         "train", train.KIND, ["--data", "ROOT/random", "--prepared", "ROOT/tables", "--exclude"],
         [["--data", "ROOT/nope"], NETWORK, *NETWORKS],
