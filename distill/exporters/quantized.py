@@ -6,7 +6,7 @@ network whose weights were rounded in this way before loses nothing.
 
 LiteRT: int8 weights; activations are rounded to int8 at run time with a scale per board (dynamic-range quantization).
 
-Only grades show what is lost: a file is accepted if it loses less than MOST_LOST on half the boards of the benchmark.
+Only grades show what is lost: a file is accepted if it loses less than MOST_LOST on each of `graded_boards`' sets.
 """
 
 from __future__ import annotations
