@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import re
 import statistics
 import tempfile
@@ -35,8 +34,9 @@ from distill import networks
 from distill.common.settings import build
 from distill.common.tables import table as text_table
 from distill.datasets import batching
-from distill.networks import cpu_kernels
 from distill.training.recipe import Recipe
+
+KERNELS = ("whole_board", "separable", "batch_norm", "encoder")
 
 
 def random_table(rows: int) -> batching.Examples:
@@ -110,13 +110,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=110_000)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument(
-        "--without", nargs="*", choices=cpu_kernels.KERNELS, default=(), help="kernels to leave out, one at a time"
-    )
+    parser.add_argument("--without", nargs="*", choices=KERNELS, default=(), help="kernels to leave out, one at a time")
     parser.add_argument("--profile", action="store_true", help="where the time goes, instead of speeds")
     arguments = parser.parse_args()
 
     networks.start_backend()
+    from distill.networks import copies
     from distill.networks.copies import fast_copy
     from distill.training import step, streams
 
@@ -132,9 +131,10 @@ def main() -> None:
         models[arch, "layers, float32"] = step.compiled(core, recipe)
         models[arch, "kernels, float32"] = step.compiled(fast_copy(core), recipe)
         for kernel in arguments.without:
-            os.environ[cpu_kernels.VARIABLE] = kernel
+            every = copies.KERNELS
+            copies.KERNELS = tuple(module for module in every if module.__name__.rpartition(".")[2] != kernel)
             models[arch, f"without {kernel}"] = step.compiled(fast_copy(core), recipe)
-        os.environ.pop(cpu_kernels.VARIABLE, None)
+            copies.KERNELS = every
         if arguments.bfloat16:
             models[arch, "kernels, bfloat16"] = step.compiled(fast_copy(core, "bfloat16"), recipe)
 

@@ -65,8 +65,8 @@ class ExportConfig(Settings):
             raise ValueError("needs a model: a .keras file or the folder of a training run")
         if len(self.models) > 1 and not self.web:
             raise ValueError("several models are for one page: --web FOLDER")
-        if self.out and self.web:
-            raise ValueError(f"--out {self.out} must be left out with --web")
+        if self.web and (self.out or self.formats != (SAVED_MODEL,)):
+            raise ValueError("--out and --formats must be left out with --web")
         return self
 
 

@@ -30,7 +30,7 @@ from distill.common.storage import storage_of
 from distill.common.tables import table
 from distill.evaluation import labels
 from distill.evaluation.report import percent
-from distill.game import rules
+from distill.game.rules import canonical_keys
 from distill.games import inspection, reader, schema
 from distill.players import solver
 
@@ -91,9 +91,8 @@ def run(config: InspectConfig) -> str:
 def _counts(rows: reader.RawRows, kind: str) -> list[list[str]]:
     """Lines that count games, rows, distinct boards, rows by stones, and results."""
     ply, outcome = rows.ply, rows.outcome
-    current, mask, _ = rules.canonicalise(rows.current, rows.mask)
-    # A board and its mirror image are one; the sum of the two bitboards names a board.
-    lines = [["rows", f"{len(ply):,}"], ["distinct boards, up to mirror", f"{len(np.unique(current + mask)):,}"]]
+    boards = np.unique(canonical_keys(rows.current, rows.mask))
+    lines = [["rows", f"{len(ply):,}"], ["distinct boards, up to mirror", f"{len(boards):,}"]]
     for low, high in labels.BANDS:
         lines.append([f"rows with {low} to {high} stones", f"{((ply >= low) & (ply <= high)).sum():,}"])
     if kind == schema.PACKED_BOARDS:

@@ -40,6 +40,7 @@ from distill.common.settings import as_json, build, by_path
 from distill.games import shards
 from distill.mcts import compiling
 from distill.networks import backend, finding
+from distill.training import identity
 
 DEVICE_LANES = 1 << 15
 """Games in lock step on an accelerator."""
@@ -47,15 +48,18 @@ DEVICE_LANES = 1 << 15
 
 def run(config: SelfPlayConfig) -> str:
     """Play and learn; the last line says where the result is and how it was graded."""
-    if config.games_only:
-        return _only_play(config)
-    networks.trust(config.arch.name)
-    config = _with_device(config)
+    if config.unread:
+        raise UserError(f"no effect beside schedule.stages, which set it: {listed(config.unread)}")
     replay, processes = config.schedule.replay, config.machine.workers or 0
     if config.is_timed:  # this process trains while others play, and they have the other cores
         processes = processes or max(1, cores() - 1)
         # With a thread for each core that is left, weights would depend on the number of workers.
         os.environ[executors.THREADS] = "1"
+    networks.trust(config.arch.name)
+    config = identity.with_arch(config, "pillar-plain")
+    if config.games_only:
+        return _only_play(config)
+    config = _with_device(config)
     with run_files.opened(config.out or Path("models/selfplay"), config) as folder:
         repeated = iterations.recorded(replay, folder.ours.identity) if replay else []
         # Workers start before anything is deleted; a device needs none.
@@ -81,7 +85,6 @@ def _with_device(config: SelfPlayConfig) -> SelfPlayConfig:
 
 
 def _only_play(config: SelfPlayConfig) -> str:
-    networks.start_backend(aloud=True)
     out, processes = config.out or Path("data/selfplay"), config.machine.workers or cores()
     assert config.init is not None  # by the config's own check
     machine = config.machine.replace(cluster=None)

@@ -28,7 +28,6 @@ from distill.common.settings import CommandLine, NameOrPath
 from distill.common.settings import build as build_config
 from distill.datasets import preparation, validation
 from distill.games import schema
-from distill.networks import finding
 from distill.training import identity
 from distill.training.identity import BEST, LAST
 from distill.training.recipe import Recipe
@@ -79,7 +78,7 @@ class TrainConfig(preparation.TableSettings):
     """The networks with a name that this command trains."""
     arch: networks.Architecture = Field(networks.Architecture(), title="NETWORK", description=networks.ARCH_HELP)
     init: NameOrPath | None = Field(None, title="NETWORK")
-    """initial network of the same arch: name, run folder or .keras file; default: random weights"""
+    """initial network of the same --arch: a name, run folder or .keras file; built anew only with arch.*"""
     validation_fraction: float = Field(0.15, gt=0, lt=1)
     """share of the games held out for validation (0–1)"""
     prepared: Path = Path("data/prepared")
@@ -103,6 +102,8 @@ class TrainConfig(preparation.TableSettings):
             raise ValueError(f"interpolate {recipe.interpolate} must be 0 without --init")
         if arch == "resnet" and recipe.targets.value_target == "none":
             raise ValueError("--value-target none does not fit resnet, which always has a value head")
+        if recipe.targets.value_weight != 1 and not self.value_head:
+            raise ValueError(f"value_weight {recipe.targets.value_weight} needs --value-target")
         return self
 
     @property
@@ -146,7 +147,7 @@ def train_network(
 
 def run(
     config: TrainConfig,
-    build: Callable[..., keras.Model] = networks.build,
+    build: Callable[..., keras.Model] | None = None,
     loss: Loss | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> str:
@@ -156,20 +157,23 @@ def run(
     """
     out = _folder(config)
     networks.trust(config.arch.name)
+    config = identity.with_arch(config, config.arch.name)
     prepared = preparation.prepare(config, config.prepared)
     print(prepared.summary(config.data))
-    also = {"prepared data": prepared.folder.name}
-    if loss is not None:
-        also["loss source"] = sources.source_hash(loss)
+    own = {"loss source": loss, "build source": build}
+    also = {name: sources.source_hash(code) for name, code in own.items() if code is not None}
+    also["prepared data"] = prepared.folder.name
     with identity.opened(config, out, KIND, FILES, PLACES, **also) as folder:
         if folder.result is not None:
             return identity.finished_line(out, _result(out, folder.result))
-        networks.start_backend(aloud=True)  # only now, because it takes seconds
+        networks.start_backend(aloud=True)  # only now, where nothing needed it before, because it takes seconds
         from distill.exporters import card, publish
-        from distill.networks import saved
-        from distill.training import accuracy, loop, losses, tensorboard
+        from distill.networks import heads, saved
+        from distill.training import accuracy, loop, losses, step, tensorboard
 
-        core = _network(config, build)
+        core = step.initial_network(config.arch, config.init, config.value_head, config.learning.seed, build)
+        if heads.has_value(core) != config.value_head:
+            raise UserError(f"{config.init}: it has a value head, and --value-target does not ask for it")
         source, rows = validation.validation_rows(config.data, config.validation_fraction)
         training = preparation.load(prepared.folder, schema.TRAINING)
         held_out = preparation.load(prepared.folder, schema.VALIDATION)
@@ -201,27 +205,6 @@ def run(
             publish.publish_if_possible(out, card.results(out, metrics))
         folder.finish(metrics)
     return _result(out, metrics)
-
-
-def _network(config: TrainConfig, build: Callable[..., keras.Model]) -> keras.Model:
-    """The network of --arch, with the weights of --init. Raises UserError where these are of another network."""
-    from distill.networks import heads, saved
-    from distill.training import step
-
-    initial = saved.load_core(finding.network_file(config.init)) if config.init else None
-    # Weights are drawn when a network is built, so the seed comes first.
-    step.make_repeatable(config.learning.seed)
-    core = build(config.arch.name, config.value_head, **config.arch.arguments)
-    if initial is None:
-        return core
-    if (networks.arch_of(initial), heads.has_value(initial)) != (config.arch.name, config.value_head):
-        kind = f"a {networks.arch_of(initial)} {'with' if heads.has_value(initial) else 'without'} a value head"
-        raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
-    try:
-        core.set_weights(initial.get_weights())
-    except ValueError as error:
-        raise UserError(f"{config.init}: of another shape than --arch builds now") from error
-    return core
 
 
 def _folder(config: TrainConfig) -> Path:

@@ -87,9 +87,10 @@ def run(config: WalkConfig) -> str:
         problem = f"{name}: only its 8-bit copy {network['file']} can be evaluated here"
         raise UserError(f"{problem}; install TensorFlow, or name that file itself to walk it")
     who = {"player": name, "replies": config.replies, "identity": identity(name), "networks": networks}
+    inferred = {"symmetric": True} if config.symmetric else {}  # moves in mirrored boards
     kind, files = f"walk against {config.replies} replies", () if best else [*walk.MOVES.values()]
     settings = as_json(config.replace(restart=False))
-    with run_folder.opened(out, kind, who, settings=settings, files=files, restart=config.restart) as folder:
+    with run_folder.opened(out, kind, who | inferred, settings=settings, files=files, restart=config.restart) as folder:
         before = folder.result
         if before and (best or before["complete"] or before["last_stones"] >= config.most_stones):
             return f"finished before: {before['line']} · {out}"

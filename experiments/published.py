@@ -19,10 +19,9 @@ import pandas as pd
 
 from distill.common import UserError, cores, provenance, run_folder
 from distill.common.tables import table
-from distill.datasets.canonical import board_keys
 from distill.datasets.validation import VALIDATION_SET
 from distill.evaluation import labels, report
-from distill.game.rules import mirror_bits
+from distill.game.rules import canonical_keys, mirror_bits
 from distill.games import reader
 from distill.games.schema import TRAINING, VALIDATION
 from distill.players import names
@@ -94,7 +93,7 @@ def of_network(network: str, games: Path) -> list[Line]:
     article, article_training = PUBLISHED.get(arch, ("", ""))
     training, held_out = (reader.raw_rows([games], split, FRACTION) for split in (TRAINING, VALIDATION))
     shipped = reader.raw_rows([Path(provenance.shipped(VALIDATION_SET) or VALIDATION_SET)])
-    new = ~np.isin(board_keys(held_out.current, held_out.mask), board_keys(training.current, training.mask))
+    new = ~np.isin(canonical_keys(held_out.current, held_out.mask), canonical_keys(training.current, training.mask))
     minutes = pd.read_csv(Path(network) / "history.csv")["seconds"].sum() / 60
     lines = []
     for rows, where, figure in (

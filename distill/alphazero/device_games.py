@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, has_four, landing, winning_cells
+from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, canonical_keys, has_four, landing, winning_cells
 from distill.games.settings import OpeningMoves, opening_pairs
 from distill.mcts.device import DeviceSearch
-from distill.mcts.device_tree import NodeLabels, canonical_keys
+from distill.mcts.device_tree import NodeLabels
 
 # None of these is a setting. Whoever changes one, or a computation here, in `on_device.py`, `mcts/device.py` or
 # `mcts/device_tree.py`, adds 1 to `run_files.DEVICE_VERSION`.
@@ -168,7 +168,7 @@ def play_step(
 def write_labels(window: Window, labels: NodeLabels, excluded: Any, simulations: Any, improved: Any) -> Window:
     """Write the roots' labels, then those of other nodes that are worth it; the arguments are those of `play_step`."""
     count, capacity = len(labels.current), len(window.value)
-    keys = canonical_keys(labels.current.reshape(-1), labels.mask.reshape(-1))
+    keys = canonical_keys(labels.current.reshape(-1), labels.mask.reshape(-1), jnp)
     learned = ~jnp.isin(keys, excluded, method="binary_search").reshape(labels.reached.shape)
     is_searched = labels.reached >= jnp.maximum(LEAST_VISITS, simulations // 2)
     inner = (learned & (is_searched | (labels.proven & (labels.reached > 0))))[:, 1:].reshape(-1)

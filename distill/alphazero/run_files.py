@@ -8,13 +8,14 @@ The checkpoint holds the learner and the metrics of the finished iterations.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, file_hash, json_hash, run_folder
+from distill.common import UserError, cores, executors, file_hash, json_hash, run_folder
 from distill.games import reader
 from distill.mcts import puct
 from distill.networks import finding
@@ -50,6 +51,8 @@ def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_fold
     if file and file.resolve().parent == out.resolve():
         raise UserError(f"--replay {file}: a run cannot be repeated in its own folder; name another --out")
     also = {"puct_version": puct.PUCT_VERSION, "replay": file_hash(file) if file else None}
+    if not (config.machine.workers or config.machine.cluster or config.is_timed):
+        also["threads without --workers"] = int(os.environ.get(executors.THREADS) or cores())  # this process plays
     if config.machine.device_lanes:
         also["device_version"] = DEVICE_VERSION
     return identity.opened(config, out, KIND, FILES, FREE, **also)

@@ -12,6 +12,7 @@ from distill.common.settings import CommandLine, NameOrPath, Settings, Values, b
 from distill.games.settings import SelfPlaySettings
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, PuctSettings
 from distill.players import match
+from distill.training.identity import AUTO
 from distill.training.recipe import Optimization, Recipe
 
 
@@ -86,7 +87,7 @@ class ScheduleSettings(Settings):
     replay: Path | None = Field(None, title="FILE")
     """_run.json of a run with --minutes, whose games and steps are repeated"""
     teacher_share: float = Field(0.0, ge=0, lt=1)
-    """share of the minutes in which the teacher plays first; 0: the network plays"""
+    """share of the minutes for the first of two iterations in which the teacher plays; 0: it plays none"""
     teacher_simulations: int = Field(1000, ge=1)
     """simulations of the teacher's searches, one search per position"""
     stages: tuple[Stage, ...] = ()
@@ -124,6 +125,9 @@ ON_DEVICE: Values = {
 """What holds on a device, where nothing else can be set (`alphazero/device_games.py`)."""
 
 
+SEARCH = PuctSettings(simulations=32, root="gumbel")
+
+
 class SelfPlayConfig(SelfPlaySettings):
     """Let a network play against itself and learn from it."""
 
@@ -136,9 +140,11 @@ class SelfPlayConfig(SelfPlaySettings):
         examples=("--preset hour", "--init pillar --set search.exploration=2"),
         page="docs/selfplay.md",
     )
-    search: PuctSettings = PuctSettings(simulations=32, root="gumbel")
+    search: PuctSettings = SEARCH
     arch: networks.Architecture = Field(
-        networks.Architecture(name="pillar-plain"), title="NETWORK", description=networks.ARCH_HELP
+        networks.Architecture(name=AUTO),
+        title="NETWORK",
+        description=f"{networks.ARCH_HELP}; auto: pillar-plain, or --init's",
     )
     init: NameOrPath | None = Field(None, title="NETWORK")
     """network to start from: a run's folder, a .keras file or a name; default: --arch"""
@@ -156,7 +162,7 @@ class SelfPlayConfig(SelfPlaySettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        if not networks.is_arch(self.arch.name):
+        if not (self.init or self.arch.name == AUTO or networks.is_arch(self.arch.name)):
             raise ValueError(f"--arch {self.arch.name} must be {networks.ARCH_RULE}")
         if self.arena.gate is not None and not self.games_only:
             match.openings(self.arena.games // 2, self.arena.plies, 0)
@@ -166,6 +172,8 @@ class SelfPlayConfig(SelfPlaySettings):
             raise ValueError("--games-only plays --games games; it takes no --minutes, --replay or preset with minutes")
         if not self.is_timed and (self.schedule.stages or self.schedule.teacher_share):
             raise ValueError("stages and teacher_share need --minutes")
+        if not self.games_only and self.leaves == "playout" and self.arena.gate is not None:
+            raise ValueError("leaves by playout need gate none: the arena evaluates them by the value head")
         if self.machine.device_lanes and not self.fits_device:
             raise ValueError("device_lanes needs --minutes, mcts_solver, a rule with priors, and leaves by value")
         return self
@@ -180,6 +188,13 @@ class SelfPlayConfig(SelfPlaySettings):
     def is_timed(self) -> bool:
         """Whether this run, or the run that it repeats, is limited by a clock: then the network learns meanwhile."""
         return self.schedule.minutes is not None or self.schedule.replay is not None
+
+    @property
+    def unread(self) -> list[str]:
+        """Changed settings of the search that nothing reads, because a stage sets them from the start."""
+        other = {"start"} if self.arena.gate is None else {"start", "root", "simulations"}  # the arena reads these two
+        staged = [] if self.search_at(0) is self.search else [name for name in Stage.model_fields if name not in other]
+        return [name for name in staged if getattr(self.search, name) != getattr(SEARCH, name)]
 
     def recipe(self) -> Recipe:
         """How the learner trains."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +40,7 @@ from distill.games import playing, schema, selfplay, shards
 from distill.games.settings import RunSettings
 from distill.mcts import compiling, puct
 from distill.mcts.settings import UctSettings
-from distill.networks import finding
+from distill.networks import backend, finding, registry
 from distill.players import match
 from distill.players.network import GuidedPlayer
 
@@ -65,9 +64,9 @@ def start(config: SelfPlayConfig, processes: int) -> Workers:
 
 def versions_here() -> dict[str, Any]:
     """The versions that decide what a network plays, which are equal on all workers."""
-    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
-    versions = provenance.versions(*selfplay.LIBRARIES, backend)
-    return versions | shards.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": backend}
+    name = backend.backend_name()
+    versions = provenance.versions(*selfplay.LIBRARIES, name)
+    return versions | shards.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": name}
 
 
 _TURN = threading.Lock()
@@ -145,7 +144,9 @@ def network_player(config: SelfPlayConfig, network: Path) -> ShardPlayer:
     core = saved.load_core(network)
     heads.require_value(core, str(network))
     # The games depend on the weights, not on the name of the file.
-    identity = config.games_identity(f"{weights_hash(core)}-{config.machine.precision}")
+    source, name = registry.trusted_source(networks.arch_of(core)), backend.backend_name()
+    parts = [weights_hash(core), config.machine.precision, source, name.replace("tensorflow", "")]
+    identity = config.games_identity("-".join(filter(None, parts)))
     at_once = max(1, config.machine.lanes // config.shard_games)
     return ShardPlayer(settings=config, identity=identity, play=guided, files=[network], at_once=at_once)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from distill.common import DataError, provenance, say
 from distill.game import rules
+from distill.game.rules import canonical_keys
 from distill.games import schema
 from distill.games.reader import Columns
 from distill.mcts.labeller import majority
@@ -67,15 +68,6 @@ def merged(rows: Columns, by: Sequence[str]) -> Columns:
     return group | means | {"visits": visits, "label": majority(votes, visits), "count": count}
 
 
-def board_keys(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """uint64 (B,): one number a canonical board, the same for a board and its mirror.
-
-    current + mask tells positions apart: `rules.from_keys` says why.
-    """
-    current, mask, _ = rules.canonicalise(np.asarray(current, np.uint64), np.asarray(mask, np.uint64))
-    return current + mask
-
-
 def excluded_keys(name: str) -> NDArray[np.uint64]:
     """The sorted keys of a set of boards; none, with a line that says so, for a shipped set that is missing."""
     place = provenance.shipped(SHIPPED_BOARDS[name]) if name in SHIPPED_BOARDS else Path(name)
@@ -86,4 +78,4 @@ def excluded_keys(name: str) -> NDArray[np.uint64]:
             return np.zeros(0, np.uint64)
         raise DataError(f"--exclude {name}: no Parquet file there")
     tables = [(file, schema.read_table(file, BOARD, ours=False)[0]) for file in files]
-    return np.unique(np.concatenate([board_keys(**schema.arrays(file, table)) for file, table in tables]))
+    return np.unique(np.concatenate([canonical_keys(**schema.arrays(file, table)) for file, table in tables]))

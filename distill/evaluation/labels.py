@@ -140,9 +140,7 @@ def fold_labels(columns: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> ND
 
 def _fold_visits(visits: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Visits (R, N, A); on boards that are their own mirror, a column has those of its mirror, too."""
-    folded = visits + visits[..., ::-1]
-    folded[..., CENTRE] = visits[..., CENTRE]
-    return np.where(own_mirror[:, None, None], folded, visits)
+    return visits + visits[..., ::-1] * (own_mirror[:, None, None] & (np.arange(COLUMNS) != CENTRE))
 
 
 # Networks against labels ----------------------------------------------------------------------------------------------

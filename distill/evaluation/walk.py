@@ -27,10 +27,9 @@ from distill.common import DataError, Progress, UserError, executors, write_atom
 from distill.game.rules import (
     CELLS,
     COLUMNS,
-    EMPTY,
     FULL_BOARD,
-    Position,
     after_moves,
+    canonical_keys,
     canonicalise,
     from_keys,
     legal_mask,
@@ -166,13 +165,13 @@ def replies(keys: Keys, moves: NDArray[np.integer[Any]], allowed: NDArray[np.boo
 # Best replies ---------------------------------------------------------------------------------------------------------
 
 
-def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Iterator[tuple[int, list[str]]]:
-    """Walk every game against every best reply, from a position that the player to move can win.
+def best_replies(choose: Choose, workers: int, start: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """Walk every game against every best reply, from a position, by its key, which the player to move can win.
 
     Yields for each layer its number of positions, and the moves in it that give the win away, each as a line that ends
     with the move, in columns 1–7. Raises UserError where the solver is not installed.
     """
-    layer, lines = np.array([start.current + start.mask], np.uint64), [""]
+    layer, lines = np.array([start], np.uint64), [""]
     while len(layer):
         moves = choose(*from_keys(layer))
         current, mask, won = after_moves(*from_keys(layer), moves)
@@ -219,8 +218,7 @@ def _layer_moves(path: Path, keys: Keys, choose: Choose) -> NDArray[np.int8]:
         damaged = f"{path}: damaged; restore it from a copy, or start from scratch with --restart"
         raise DataError(damaged) from error
     # Boards next to their mirror images, for a player that evaluates one of the two.
-    current, mask, _ = canonicalise(*from_keys(keys))
-    order = np.argsort(current + mask)
+    order = np.argsort(canonical_keys(*from_keys(keys)))
     missing = order[moves[order] < 0]
     with Progress(len(keys), "positions", len(keys) - len(missing)) as progress:
         for start in range(0, len(missing), CHUNK):

@@ -30,7 +30,7 @@ from distill.common import UserError, first_line
 from distill.datasets import benchmark
 from distill.exporters import formats, quantized
 from distill.game import encoding
-from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS
+from distill.game.rules import COLUMNS, ROWS, best_columns
 from distill.networks import heads, saved
 from distill.networks.predict import Predict
 
@@ -150,7 +150,8 @@ def largest_difference(expected: Outputs, outputs: Outputs) -> float:
         return np.inf
     full = expected["logits"] == heads.FULL_COLUMN_LOGIT
     is_exact = (outputs["logits"][full] == heads.FULL_COLUMN_LOGIT).all() and not outputs["policy"][full].any()
-    if not is_exact or (outputs["move"] != _best_columns(outputs["logits"], full)).any():
+    best = np.where(full.all(1), -1, best_columns(outputs["logits"]))
+    if not is_exact or (outputs["move"] != best).any():
         return np.inf
     logits = np.where(full, 0.0, expected["logits"])
     scale = np.maximum(np.abs(logits).max(1, keepdims=True, initial=0.0), 1.0)
@@ -169,8 +170,3 @@ def check(title: str, expected: Outputs, outputs: Outputs, tolerance: float = TO
         problem = f"the written file differs from the network by {difference:.1e}"
         raise UserError(f"{title}: {problem}; allowed: {tolerance:.0e}, {MEASURE}")
     return difference
-
-
-def _best_columns(logits: NDArray[Any], full: NDArray[np.bool_]) -> NDArray[Any]:
-    order = np.array(COLUMNS_FROM_CENTRE)
-    return np.where(full.all(1), -1, order[logits[:, order].argmax(1)])

@@ -113,13 +113,7 @@ def write_onnx(core: keras.Model, path: Path) -> None:
     onnx.checker.check_model(model, full_check=True)
     for tensor in (*model.graph.input, *model.graph.output):
         tensor.type.tensor_type.shape.dim[0].dim_param = "batch"  # tf2onnx leaves a generated name
-    _save_onnx(model, path)
-
-
-def _save_onnx(model: Any, path: Path) -> None:
-    """Save without the sets of operations that converters list and the file does not use: some programs lack them."""
-    import onnx
-
+    # Converters list sets of operations that the file does not use, and that some programs lack.
     used = {node.domain for node in model.graph.node}
     for unused in [opset for opset in model.opset_import if opset.domain not in used]:
         model.opset_import.remove(unused)

@@ -165,18 +165,28 @@ def mirror(position: Position) -> Position:
     return Position(mirror_bits(position.current), mirror_bits(position.mask))
 
 
-def canonicalise(
-    current: NDArray[np.uint64], mask: NDArray[np.uint64]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.bool_]]:
-    """The smaller of each board and its mirror image, compared by (current, mask).
+def canonicalise(current: Any, mask: Any, xp: Any = np) -> tuple[Any, Any, Any]:
+    """The smaller of each board and its mirror image, compared by (current, mask); `xp` is NumPy or JAX's numpy.
 
     Returns:
-      current, mask: uint64 (B,), the canonical boards.
-      mirrored: bool (B,), True where the mirror was taken.
+      current, mask: uint64, any shape, the canonical boards.
+      mirrored: bool, True where the mirror was taken.
     """
     other_current, other_mask = mirror_bits(current), mirror_bits(mask)
     mirrored = (other_current < current) | ((other_current == current) & (other_mask < mask))
-    return np.where(mirrored, other_current, current), np.where(mirrored, other_mask, mask), mirrored
+    return xp.where(mirrored, other_current, current), xp.where(mirrored, other_mask, mask), mirrored
+
+
+def best_columns(scores: Any) -> NDArray[np.int64]:
+    """(B,): the column with the highest of scores (B, A), of equal ones the nearest to the centre, then the lower."""
+    order = np.array(COLUMNS_FROM_CENTRE)
+    return order[scores[:, order].argmax(1)]
+
+
+def canonical_keys(current: Any, mask: Any, xp: Any = np) -> Any:
+    """uint64, any shape: the key of each board or its mirror image, as `canonicalise` chooses."""
+    current, mask, _ = canonicalise(current, mask, xp)
+    return current + mask
 
 
 def from_keys(keys: Any) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, landing, mirror_bits, playable_cells, winning_cells
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, landing, playable_cells, winning_cells
 from distill.mcts.settings import C_SCALE, C_VISIT, LEAST_PRIOR, UNIT, PuctSettings
 
 PLY_WEIGHT, MOST_PLIES = 1e6, 100
@@ -84,13 +84,6 @@ def losing_columns(current: jax.Array, mask: jax.Array) -> jax.Array:
     threats = winning_cells(current ^ mask)[:, None]
     stone = landing(mask)
     return (stone != 0) & ((threats & playable_cells(mask[:, None] | stone)) != 0)
-
-
-def canonical_keys(current: jax.Array, mask: jax.Array) -> jax.Array:
-    """uint64, any shape: `current + mask` of each board or its mirror image, as `rules.canonicalise` chooses."""
-    other, other_mask = mirror_bits(current), mirror_bits(mask)
-    turned = (other < current) | ((other == current) & (other_mask < mask))
-    return jnp.where(turned, other + other_mask, current + mask)
 
 
 # Labels ---------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from distill.common import OutputError
 from distill.game import outputs
-from distill.game.rules import COLUMNS_FROM_CENTRE
+from distill.game.rules import best_columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,5 @@ def majority(counts: NDArray[Any], visits: NDArray[Any]) -> NDArray[np.int8]:
       counts: (B, A), votes for each column.
       visits: (B, A), or whatever else decides between columns with equal votes.
     """
-    order = np.array(COLUMNS_FROM_CENTRE)
-    counts, visits = counts[:, order], visits[:, order]
     leading = np.where(counts == counts.max(axis=1, keepdims=True), visits, -np.inf)
-    return order[leading.argmax(axis=1)].astype(np.int8)
+    return best_columns(leading).astype(np.int8)

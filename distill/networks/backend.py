@@ -33,6 +33,11 @@ _started_in: int | None = None
 """Process id in which the backend started; a forked child has another one."""
 
 
+def backend_name() -> str:
+    """Keras' backend: the one that KERAS_BACKEND names, or else TensorFlow."""
+    return os.environ.get("KERAS_BACKEND") or "tensorflow"
+
+
 def start_backend(*, aloud: bool = False) -> None:
     """Import Keras and its backend, which takes seconds, and drop what they print meanwhile.
 
@@ -49,7 +54,7 @@ def start_backend(*, aloud: bool = False) -> None:
     _started_in = os.getpid()
     if aloud and "keras" not in sys.modules:
         say("loading Keras and its backend")
-    os.environ["KERAS_BACKEND"] = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    os.environ["KERAS_BACKEND"] = backend_name()
     os.environ["TF_NUM_INTRAOP_THREADS"] = os.environ.get(executors.THREADS) or str(cores())  # weights depend on it
     with _STARTING, _signals_later(), _without_log():
         try:

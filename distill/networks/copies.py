@@ -10,8 +10,11 @@ import numpy as np
 from keras import layers, tree
 
 from distill.networks.backend import Precision, dtype_policy, on_cpu
-from distill.networks.cpu_kernels import batch_norm, enabled, encoder, separable, whole_board
+from distill.networks.cpu_kernels import batch_norm, encoder, separable, whole_board
 from distill.networks.cpu_kernels.whole_board import PreparedConv
+
+KERNELS = (encoder, whole_board, separable, batch_norm)
+"""The kernels in use; tests and benchmarks compute without some."""
 
 ELEMENTWISE = (layers.ReLU, layers.Add)
 """Layers that compute the same in any order of the axes."""
@@ -62,7 +65,7 @@ def fast_copy(core: keras.Model, precision: Precision = "float32", *, inference:
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(dtype_policy(precision))
     try:
-        fast = encoder.fast_transformer(core) if on_cpu() and enabled("encoder") else None
+        fast = encoder.fast_transformer(core) if on_cpu() and encoder in KERNELS else None
     finally:
         keras.config.set_dtype_policy(before)
     fast = fast or _layer_by_layer(core, precision, inference)
@@ -87,9 +90,9 @@ def _layer_by_layer(core: keras.Model, precision: Precision, inference: bool) ->
 
 
 def _kernel(layer: layers.Layer, precision: Precision) -> layers.Layer | None:
-    """The first kernel that can compute a layer and is enabled."""
+    """The first kernel that can compute a layer."""
     for module in (whole_board, separable, batch_norm):
-        if enabled(module.__name__.rpartition(".")[2]) and (kernel := module.replacement(layer, precision)):
+        if module in KERNELS and (kernel := module.replacement(layer, precision)):
             return kernel
     return None
 

@@ -45,6 +45,12 @@ def _trust(spec: str, what: str) -> None:
     os.environ[IMPORT] = ",".join([*others, f"{spec}@{plugins.Plugin.named(spec, what).source}"])
 
 
+def trusted_source(arch: str) -> str | None:
+    """The hash of the source of a user's own network that this process may import; None for any other network."""
+    entries = os.environ.get(IMPORT, "").split(",")
+    return dict(entry.partition("@")[::2] for entry in entries).get(arch)
+
+
 def import_trusted() -> None:
     """Import the modules that IMPORT names. Raises UserError where one is missing or has another version here."""
     for entry in filter(None, os.environ.get(IMPORT, "").split(",")):

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import file_hash, provenance
-from distill.game.rules import COLUMNS_FROM_CENTRE, FULL_BOARD, Bitboards, landing, legal_mask, winning_cells
+from distill.game.rules import FULL_BOARD, Bitboards, best_columns, landing, legal_mask, winning_cells
 from distill.game.tactics import Columns, traps, wins, wins_in
 from distill.networks import finding
 from distill.players.player import Choices, Player, Seeds, checked_choices, draw_by
@@ -152,9 +152,7 @@ def lets_win_on_top(current: Bitboards, mask: Bitboards) -> Columns:
 def _at_temperature(policy: Shares, temperature: float) -> Shares:
     """Each share to the power 1 / temperature, normalised; at 0 the largest alone, of equal ones the centremost."""
     if temperature == 0:
-        order = np.array(COLUMNS_FROM_CENTRE)
-        best = order[policy[:, order].argmax(1)]
-        return np.eye(policy.shape[1])[best]
+        return np.eye(policy.shape[1])[best_columns(policy)]
     raised = policy ** (1 / temperature)
     return raised / raised.sum(1, keepdims=True)
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from distill.datasets import batching
-from distill.datasets.canonical import board_keys
 from distill.game import encoding, rules
+from distill.game.rules import canonical_keys
 from distill.games import reader
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples)
     """The three shares, the rows behind each, and `compare`; a share over no rows is None."""
     answer = answers(predict, rows)
     same = answer.label == answer.move
-    unseen = ~np.isin(board_keys(rows.current, rows.mask), board_keys(training.current, training.mask))
+    unseen = ~np.isin(canonical_keys(rows.current, rows.mask), canonical_keys(training.current, training.mask))
     chosen = {"all": np.ones(len(rows), np.bool_), "unseen": unseen, f"first_{FIRST_ROWS}": is_early(rows)}
     shares = {f"top1_{name}": float(same[where].mean()) if where.any() else None for name, where in chosen.items()}
     counts = {f"rows_{name}": int(where.sum()) for name, where in chosen.items()}

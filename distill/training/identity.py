@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from distill.common import UserError, file_hash, plugins, run_folder
+from distill import networks
+from distill.common import UserError, file_hash, run_folder
 from distill.common.settings import as_json, by_path
 from distill.game.encoding import ENCODING_VERSION
 from distill.games.schema import SCHEMA_VERSION
-from distill.networks import finding
+from distill.networks import backend, finding, registry
 
 BEST, LAST = finding.BEST, "last.keras"
 """The network that a run gives, and the latest one."""
+AUTO = "auto"
+"""The arch of --init; without that, the command's own."""
+
+
+def with_arch(config: Any, default: str) -> Any:
+    """The config with the arch of --init, or else with the default, where --arch is `auto`.
+
+    Raises UserError where --arch asks for another network than that of --init.
+    """
+    init, asked = config.init, config.arch.name
+    if init:
+        networks.start_backend(aloud=True)
+        from distill.networks import saved
+
+        default = networks.arch_of(saved.load_core(finding.network_file(init)))
+        if asked not in (AUTO, default):
+            raise UserError(f"--init {init} is a network {default}; --arch {asked} asks for another")
+    return config.replace(arch=config.arch.replace(name=default)) if asked == AUTO else config
 
 
 def identity(config: Any, free: Sequence[str], **also: Any) -> dict[str, Any]:
@@ -27,13 +45,12 @@ def identity(config: Any, free: Sequence[str], **also: Any) -> dict[str, Any]:
     settings = {path: value for path, value in by_path(as_json(config)).items() if path not in free}
     settings |= {
         "init": file_hash(finding.network_file(config.init)) if config.init else None,
-        "backend": os.environ.get("KERAS_BACKEND") or "tensorflow",
+        "backend": backend.backend_name(),
         "schema_version": SCHEMA_VERSION,
         "encoding_version": ENCODING_VERSION,
     }
-    arch = settings["arch.name"]
-    if plugins.is_spec(arch):
-        settings["arch source"] = plugins.Plugin.named(arch, "--arch").source
+    if source := registry.trusted_source(settings["arch.name"]):
+        settings["arch source"] = source
     return settings | also
 
 

@@ -44,14 +44,30 @@ def make_repeatable(seed: int) -> None:
         say_once("training on an accelerator: another run with the same seed may differ in the last digits")
 
 
-def initial_network(arch: networks.Architecture, init: str | None, value_head: bool, seed: int) -> keras.Model:
-    """A new network, or the one that `init` names. Raises UserError for one without the value head that is wanted."""
-    make_repeatable(seed)
-    if init is None:
-        return networks.build(arch.name, value_head, **arch.arguments)
-    core = saved.load_core(finding.network_file(init))
-    if value_head:
-        heads.require_value(core, init)
+def initial_network(
+    arch: networks.Architecture,
+    init: str | None,
+    value_head: bool,
+    seed: int,
+    build: Callable[..., keras.Model] | None = None,
+) -> keras.Model:
+    """A new network, or that of `init`; where `arch` has arguments, a network that they build with its weights.
+
+    It may have a value head that nobody asks for. Raises UserError for an initial network without the value head that
+    is wanted, or of another shape than the arguments build.
+    """
+    initial = saved.load_core(finding.network_file(init)) if init else None
+    if initial and value_head:
+        heads.require_value(initial, str(init))
+    make_repeatable(seed)  # weights are drawn when a network is built
+    if initial and not arch.arguments:
+        return initial
+    core = (build or networks.build)(arch.name, heads.has_value(initial) if initial else value_head, **arch.arguments)
+    if initial:
+        try:
+            core.set_weights(initial.get_weights())
+        except ValueError as error:
+            raise UserError(f"{init}: of another shape than --arch and arch.* build") from error
     return core
 
 

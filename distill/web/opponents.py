@@ -69,7 +69,6 @@ class Opponents:
         self._guided = work.Queue(ThreadPoolExecutor(1), NETWORK_QUEUE, GUIDED_BATCH)  # and user code
         # The solver holds the interpreter lock while it computes, so it has a process of its own.
         self._solver = work.Queue(Processes(1), SOLVER_QUEUE)
-        self._known: dict[str, Path] = {}
         self._load = lru_cache(LOADED)(_load)
 
     def models(self) -> dict[str, Path]:
@@ -136,7 +135,7 @@ class Opponents:
                 raise HTTPException(404, "the solver is not installed here")
             return self._solver, partial(names.make, name)
         # A name is only looked up: nothing that a request names is opened or imported.
-        folder = self._model(parts.network) if parts.network else None
+        folder = finding.called(parts.network, self.models()) if parts.network else None
         if parts.player not in BUILT_IN and not folder:
             raise HTTPException(404, f"player {name!r} is unknown; /api/v1/players lists those there are")
         try:
@@ -147,14 +146,6 @@ class Opponents:
             return self._searches if parts.simulations else self._networks, partial(names.make, name)
         changed = (folder / finding.EXPORTED).stat().st_mtime_ns
         return self._guided if parts.simulations else self._networks, partial(self._load, name, folder, changed)
-
-    def _model(self, name: str) -> Path | None:
-        """The folder of a model that was found; folders are searched again only where it is new or gone."""
-        folder = finding.called(name, self._known)
-        if folder is None or not (folder / finding.EXPORTED).is_file():
-            self._known = self.models()
-            folder = finding.called(name, self._known)
-        return folder
 
 
 def _load(name: str, folder: Path, _changed: int) -> Player:

@@ -22,9 +22,8 @@ from pydantic import Field
 from distill.common import Progress, cli, executors, run_folder
 from distill.common.settings import Seed
 from distill.datasets import benchmark
-from distill.datasets.canonical import board_keys
 from distill.game.encoding import bitboards_of
-from distill.game.rules import EMPTY, Bitboards, Position, canonicalise, is_over, next_position
+from distill.game.rules import EMPTY, Bitboards, Position, canonical_keys, canonicalise, is_over, next_position
 from distill.players import openspiel
 from distill.players.player import RandomPlayer
 from distill.players.solver import engine
@@ -72,7 +71,7 @@ def run(config: Config) -> str:
                 progress.advance(len(chunks[number]))
         current, mask, _ = canonicalise(*np.concatenate(positions).T)
         distinct = np.unique(np.stack([current, mask], 1), axis=0)
-        distinct = distinct[~np.isin(board_keys(*distinct.T), board_keys(others.current, others.mask))]
+        distinct = distinct[~np.isin(canonical_keys(*distinct.T), canonical_keys(others.current, others.mask))]
         current, mask = np.ascontiguousarray(np.random.default_rng(config.seed).permutation(distinct).T)
         chosen = write(ORIGIN, settings, config, current, mask, heldout_strata())
     return f"{len(chosen)} graded boards of {len(mask)} that the games reached · {config.out}"

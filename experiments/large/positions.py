@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import write_atomically
-from distill.game.rules import COLUMNS, FULL_BOARD, from_keys, has_four, landing
-from distill.mcts.device_tree import canonical_keys
+from distill.game.rules import COLUMNS, FULL_BOARD, canonical_keys, from_keys, has_four, landing
 
 Keys = NDArray[np.uint64]
 Layers = dict[int, Keys]
@@ -63,7 +62,7 @@ def replies(keys: Any) -> Any:
     opponent = (current ^ mask)[:, None, None]
     reply = landing(filled.reshape(-1)).reshape(-1, COLUMNS, COLUMNS)
     full = filled[:, :, None] | reply
-    key = canonical_keys(opponent ^ filled[:, :, None], full)
+    key = canonical_keys(opponent ^ filled[:, :, None], full, jnp)
     key = jnp.where(full == np.uint64(FULL_BOARD), DRAWN, key)
     key = jnp.where(has_four(opponent | reply), LOST, key)
     key = jnp.where((reply == 0) | wins[:, :, None], NONE, key)

@@ -58,11 +58,11 @@ from numpy.typing import NDArray
 
 from distill import networks
 from distill.alphazero import grades
-from distill.common import executors, write_atomically
+from distill.common import UserError, executors, file_hash, run_folder, write_atomically
 from distill.datasets import canonical
 from distill.exporters import formats, quantized
 from distill.game import encoding, rules
-from distill.game.rules import CELLS
+from distill.game.rules import CELLS, canonical_keys
 from distill.games import reader
 from distill.networks import finding, heads, predict, saved
 from distill.players.network import NetworkPlayer
@@ -75,6 +75,7 @@ Evaluate: TypeAlias = Callable[[Keys], tuple[Any, Any]]
 
 NEAR = 1 << 18
 """Positions that are learned: those with the smallest margins."""
+FILES = ("rounds", "rounds.jsonl", "layers.npz", "best.keras")
 KEPT = 20_000
 """Boards on which the answers are to change little."""
 SAMPLE = 1 << 14
@@ -184,14 +185,14 @@ def in_8_bits(core: keras.Model, path: Path) -> Evaluate:
 
 
 class Run:
-    """A run in its folder: `round-1`, `round-2` … hold a network and its answers, the last one counts."""
+    """A run in its folder: `rounds/1`, `rounds/2` … hold a network and its answers, the last one counts."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         networks.start_backend()
         jax.config.update("jax_default_matmul_precision", "highest")
         self.options, self.began = options, time.monotonic()
-        first = options.out / "round-1"
-        rounds = [int(file.parent.name[6:]) for file in options.out.glob("round-*/network.keras")]
+        first = options.out / "rounds" / "1"
+        rounds = [int(file.parent.name) for file in options.out.glob("rounds/*/network.keras")]
         if not rounds:
             first.mkdir(parents=True, exist_ok=True)
             saved.save_network(rounded(saved.load_core(finding.network_file(options.network))), first / "network.keras")
@@ -204,7 +205,7 @@ class Run:
     @property
     def folder(self) -> Path:
         """What this round has evaluated."""
-        return self.options.out / f"round-{self.number}"
+        return self.options.out / "rounds" / str(self.number)
 
     def say(self, what: str, **facts: Any) -> None:
         row = {"seconds": round(time.monotonic() - self.began, 1), "what": what} | facts
@@ -314,7 +315,7 @@ def kept_boards(folders: Sequence[Path], excluded: Keys) -> Keys:
     """Keys of KEPT random boards in games or packed boards, without the excluded ones."""
     shards = [shard for run in reader.open_runs(folders) for shard in run.shards]
     rows = [reader.read(shard, ("current", "mask")) for shard in shards]
-    keys = positions.distinct([canonical.board_keys(part["current"], part["mask"]) for part in rows])
+    keys = positions.distinct([canonical_keys(part["current"], part["mask"]) for part in rows])
     return np.sort(np.random.default_rng(0).permutation(keys[~np.isin(keys, excluded)])[:KEPT])
 
 
@@ -338,9 +339,22 @@ def main(words: Sequence[str] | None = None) -> None:
         "--most-positions", type=int, default=40_000_000, help="positions above which no other moves are enumerated"
     )
     parser.add_argument("--out", type=Path, default=Path("models/solve"))
-    run = Run(parser.parse_args(words))
-    while not run.round():
-        pass
+    parser.add_argument("--restart", action="store_true", help="delete what --out holds and start from scratch")
+    options = parser.parse_args(words)
+    free = {"seconds", "rounds", "trust", "out", "restart"}
+    settings = {name: value for name, value in vars(options).items() if name not in free}
+    settings["boards"] = [str(folder) for folder in options.boards]
+    try:
+        identity = settings | {"network": file_hash(finding.network_file(options.network))}
+        with run_folder.opened(
+            options.out, "rounds of all games", identity, settings={}, files=FILES, restart=options.restart
+        ) as folder:
+            folder.begin()
+            run = Run(options)
+            while not run.round():
+                pass
+    except UserError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

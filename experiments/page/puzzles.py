@@ -31,12 +31,11 @@ from distill.common.files import write_atomically
 from distill.common.settings import CommandLine, Settings
 from distill.datasets import benchmark
 from distill.datasets.benchmark import GradedBoards
-from distill.datasets.canonical import board_keys
 from distill.datasets.grades import best_scores, keeps_outcome
 from distill.evaluation.grading import GENERAL
 from distill.game.encoding import FULL_COLUMN, bitboards_of
 from distill.game.mixing import splitmix64
-from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, mirror_bits
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, canonical_keys, column_bits, mirror_bits
 from distill.game.tactics import DIRECTIONS, wins
 from distill.players import levels
 from distill.players.names import make
@@ -185,7 +184,8 @@ def _rated(boards: GradedBoards, players: Mapping[str, Player], elo: Mapping[str
     """The boards whose tree is small enough and not too long for its rating, in their order."""
     pairs = zip(boards.current.tolist(), boards.mask.tolist(), strict=True)
     trees = executors.results(executors.shared(workers), tree, [(Position(*pair), MOST_NODES) for pair in pairs])
-    keys = [key for key, nodes in zip(board_keys(boards.current, boards.mask).tolist(), trees, strict=True) if nodes]
+    known = canonical_keys(boards.current, boards.mask).tolist()
+    keys = [key for key, nodes in zip(known, trees, strict=True) if nodes]
     kept = [nodes for nodes in trees if nodes]
     chances = np.array([_chances(player, kept) for player in players.values()]).T
     rated = []
@@ -262,7 +262,7 @@ def _is_clear(boards: GradedBoards) -> NDArray[np.bool_]:
 
 def _turned(boards: GradedBoards) -> GradedBoards:
     """The boards in an order and orientation drawn per board; the stored orientation is biased to one side."""
-    drawn = splitmix64(board_keys(boards.current, boards.mask))
+    drawn = splitmix64(canonical_keys(boards.current, boards.mask))
     boards, drawn = boards[np.argsort(drawn, kind="stable")], np.sort(drawn)
     turn = (drawn & np.uint64(1)).astype(np.bool_)
     turned = {

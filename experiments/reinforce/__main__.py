@@ -28,7 +28,7 @@ from distill.common import cli
 from distill.networks import finding
 from distill.training import identity
 from experiments.reinforce import RIVALS
-from experiments.reinforce.settings import AUTO, ReinforceConfig
+from experiments.reinforce.settings import ReinforceConfig
 
 ARCH = "mk4"
 """The network of a run that starts from scratch without --arch."""
@@ -82,14 +82,9 @@ PRESETS: cli.Presets = {
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats its rivals."""
     networks.trust(config.arch.name)
-    arch = ARCH if config.arch.name == AUTO else config.arch.name
-    if config.init:
-        networks.start_backend(aloud=True)
-        from distill.networks import saved
-
-        arch = networks.arch_of(saved.load_core(finding.network_file(config.init)))
-    out = config.out or Path(f"models/{arch.replace(':', '-')}-reinforce")
-    with identity.opened(config, out, KIND, FILES, ("out", "restart"), **{"arch.name": arch}) as folder:
+    config = identity.with_arch(config, ARCH)
+    out = config.out or Path(f"models/{config.arch.name.replace(':', '-')}-reinforce")
+    with identity.opened(config, out, KIND, FILES, ("out", "restart")) as folder:
         if folder.result is not None:
             return identity.finished_line(out, _result(out, folder.result))
         networks.start_backend(aloud=True)
@@ -98,8 +93,7 @@ def run(config: ReinforceConfig) -> str:
         from distill.training import step
         from experiments.reinforce import run as policy_gradient
 
-        architecture = config.arch.replace(name=arch)
-        core = step.initial_network(architecture, config.init, config.learning.baseline == "value", config.seed)
+        core = step.initial_network(config.arch, config.init, config.learning.baseline == "value", config.seed)
         folder.begin()
         state = policy_gradient.train(core, config, out)
         facts = {

@@ -9,10 +9,8 @@ from pydantic import Field, model_validator
 
 from distill import networks
 from distill.common.settings import CommandLine, NameOrPath, Seed, Settings, build
+from distill.training.identity import AUTO
 from distill.training.recipe import Recipe
-
-AUTO = "auto"
-"""The arch that is `mk4`, or that of the initial network."""
 
 
 class OpponentSettings(Settings):
@@ -91,10 +89,8 @@ class ReinforceConfig(Settings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        if self.arch.name != AUTO and not networks.is_arch(self.arch.name):
+        if not (self.init or self.arch.name == AUTO or networks.is_arch(self.arch.name)):
             raise ValueError(f"--arch {self.arch.name} must be {networks.ARCH_RULE}")
-        if self.init and (self.arch.name != AUTO or self.arch.arguments):
-            raise ValueError("--arch and --init exclude each other: the network of --init has its arch")
         if self.opponents.number > self.games // 2:
             raise ValueError(f"opponents.number {self.opponents.number} must be at most half of --games {self.games}")
         return self

@@ -39,7 +39,7 @@ def run(config: StudyTrainConfig) -> str:
     from distill.alphazero import grades
     from distill.networks import saved
     from distill.players.network import NetworkPlayer
-    from experiments.study import shapes
+    from experiments.study import candidates, shapes
 
     boards = grades.boards(WATCHED)
 
@@ -48,7 +48,9 @@ def run(config: StudyTrainConfig) -> str:
             player = NetworkPlayer(name="network", predict=saved.predict_with(self.model))
             logs |= grades.grade(player, boards)
 
-    return train.run(config, shapes.build, callbacks=[Watch()])
+    # Each has its file in the run's identity.
+    build = candidates.build if config.arch.name in CANDIDATES else shapes.build
+    return train.run(config, build, callbacks=[Watch()])
 
 
 main = cli.Command("experiments study.train", StudyTrainConfig, run, train.PRESETS)

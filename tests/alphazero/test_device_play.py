@@ -21,8 +21,16 @@ import pytest
 
 from distill.alphazero import device_games, on_device
 from distill.game import encoding
-from distill.game.rules import FULL_BOARD, Position, are_over, canonicalise, legal_columns, next_position
-from distill.mcts import device, device_tree
+from distill.game.rules import (
+    FULL_BOARD,
+    Position,
+    are_over,
+    canonical_keys,
+    canonicalise,
+    legal_columns,
+    next_position,
+)
+from distill.mcts import device
 from distill.mcts.settings import PuctSettings
 from distill.networks import saved
 
@@ -117,7 +125,7 @@ def test_written_labels_are_the_searched_boards_and_their_visits(played):
 def test_openings_are_playable_and_differ():
     with jax.enable_x64(True):
         current, mask = map(np.asarray, jax.jit(lambda: device_games.openings(jax.random.key(3), 500, OPENINGS))())
-        keys = np.asarray(device_tree.canonical_keys(jnp.asarray(current), jnp.asarray(mask)))
+        keys = np.asarray(canonical_keys(jnp.asarray(current), jnp.asarray(mask), jnp))
     assert not are_over(current, mask).any()
     assert (mask & ~np.uint64(FULL_BOARD) == 0).all()
     assert (mask == 0).any()
@@ -147,7 +155,7 @@ search = dict(simulations=8, noise_fraction=0.25)
 stages = [dict(search, start=0, root="gumbel"), dict(search, start=0.4, root="puct")]
 games = dict(opening_moves=(0, 8), minutes=1, device_lanes=16, stages=stages)
 replay = {{"replay.rows": 512, "replay.share": 0.4, "arena.gate": None}}
-search = dict(simulations=8, root="puct", exploration=1, discount=0.98)
+search = dict(exploration=1, discount=0.98)
 config = build(SelfPlayConfig, learning | games | replay | search)
 learner, clock = continual.begin(core, config.recipe()), itertools.count(0, 0.2)
 games = on_device.DevicePlay(learner, config, lambda: next(clock))

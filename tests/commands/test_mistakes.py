@@ -22,7 +22,8 @@ evaluate uct:x -> uct:N needs a whole number
 evaluate random ROOT/data/reference/labels-200 -> name a network besides a folder of games
 export -> needs a model
 export a b -> several models are for one page
-export a --web c --out d -> --out d must be left out with --web
+export a --web c --out d -> --out and --formats must be left out with --web
+export a --web c --formats litert -> --out and --formats must be left out with --web
 export a --formats onyx -> --formats onyx must be of savedmodel, litert, onnx, litert-int8, onnx-int8
 generate --set search.mcts_solver=on --simulations 250001 -> simulations 250001 must be at most 250,000 with mcts_solver
 generate --labeller distill.mcts.textbook:label --votes 1 --noise-fraction 0.5 -> --labeller does not read votes, noise
@@ -38,10 +39,12 @@ selfplay --games-only --init pillar --preset hour -> --games-only plays --games 
 selfplay --set arena.plies=1 -> there are only about 4 openings
 selfplay --set opening_moves=[3,1] -> --set opening_moves 3 1 must be two numbers
 selfplay --set teacher_share=0.1 -> stages and teacher_share need --minutes
+selfplay --set leaves=playout -> leaves by playout need gate none
 selfplay --minutes 1 --set device_lanes=16 --set rule=printed -> device_lanes needs --minutes, mcts_solver, a rule with
 serve --host everywhere -> --host everywhere: value is not a valid IPv4 or IPv6 address
 serve --allow-host example.org:80 -> --allow-host example.org:80: String should match pattern
 train --arch gpt -> --arch gpt must be one of
+train --set value_weight=0.5 -> value_weight 0.5 needs --value-target
 train --set interpolate=0.5 -> interpolate 0.5 must be 0 without --init
 train --arch resnet --value-target none -> --value-target none does not fit resnet, which always has a value head
 walk -> needs PLAYER

@@ -6,11 +6,14 @@
 - every preset is a config, and the published network and learning rates are those of their sources.
 """
 
+import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import keras
 import pytest
 from helpers import change_record, state
 from network_helpers import same
@@ -24,9 +27,9 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, cli, run_folder
 from distill.common.settings import build
 from distill.games import reader
-from distill.networks import saved
+from distill.networks import backend, saved
 from distill.networks.evaluator import weights_hash
-from distill.training import continual, history
+from distill.training import continual, history, identity, step
 
 SMOKE = ["--preset", "smoke", "--set", "eval_boards=5"]
 
@@ -77,6 +80,7 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(tmp_path, small_netwo
     assert metrics_of(whole) == both
     assert games_of(whole) == games_of(out)
     assert same(weights(whole / "best.keras"), weights(out / "best.keras"))
+    assert "threads" in complaint(selfplay, *SMOKE, "--workers", "1", "--out", out)
 
 
 @pytest.mark.parametrize("accepted", [True, False])
@@ -150,6 +154,56 @@ def test_a_run_with_missing_or_other_parts_is_refused_before_it_plays(tmp_path, 
         shutil.rmtree(out)
 
 
+@pytest.mark.parametrize("only", [(), ("--games-only",)])
+def test_an_arch_that_the_initial_network_does_not_have_is_refused(only, tmp_path, complaint):
+    line = complaint(selfplay, *only, "--arch", "cnn", "--init", "pillar", "--out", tmp_path / "out")
+    assert "--init pillar is a network pillar; --arch cnn asks for another" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_games_of_another_backend_are_other_games(tmp_path, monkeypatch):
+    tiny().save(tmp_path / "some.keras")
+    here = workers.network_player(SelfPlayConfig(), tmp_path / "some.keras").identity["network"]
+    monkeypatch.setattr(networks, "start_backend", lambda: None)
+    monkeypatch.setattr(backend, "backend_name", lambda: "jax")
+    assert workers.network_player(SelfPlayConfig(), tmp_path / "some.keras").identity["network"] == f"{here}-jax"
+
+
+def test_an_initial_network_makes_python_import_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "foreign_module.py").write_text("raise SystemExit(3)\n")
+    core = tiny()
+    saved.save_network(keras.Model(core.inputs[0], core.output, name="foreign_module>build"), tmp_path / "some.keras")
+    config = identity.with_arch(SelfPlayConfig(init="some.keras"), "pillar-plain")
+    assert config.arch.name == "foreign_module:build"
+    assert "arch source" not in identity.identity(config, ())
+    workers.network_player(config, tmp_path / "some.keras")
+    assert "foreign_module" not in sys.modules
+
+
+def test_a_continued_network_keeps_the_arguments_it_was_built_with(tmp_path):
+    saved.save_network(networks.build("cnn", True, dropout=0.3), tmp_path / "some.keras")
+    arch = networks.Architecture(name="cnn")
+    kept = step.initial_network(arch, str(tmp_path / "some.keras"), True, 0)
+    assert {layer.rate for layer in kept.layers if hasattr(layer, "rate")} == {0.3}
+    asked = networks.Architecture(name="cnn", dropout=0.2)
+    built = step.initial_network(asked, str(tmp_path / "some.keras"), True, 0)
+    assert {layer.rate for layer in built.layers if hasattr(layer, "rate")} == {0.2}
+    assert same(kept.get_weights(), built.get_weights())
+
+
+def test_arguments_that_the_initial_network_does_not_have_are_refused(tmp_path, complaint):
+    line = complaint(selfplay, "--init", "pillar", "--set", "arch.features=4", "--out", tmp_path)
+    assert "pillar: of another shape than --arch and arch.* build" in line
+    assert {path.name for path in tmp_path.iterdir()} == {".lock"}
+
+
+def test_a_setting_that_stages_replace_is_refused(tmp_path, complaint):
+    line = complaint(selfplay, "--preset", "hour", "--simulations", "400", "--out", tmp_path / "out")
+    assert "no effect beside schedule.stages, which set it: simulations" in line
+    assert not (tmp_path / "out").exists()
+
+
 def test_games_on_a_device_need_keras_on_jax(tmp_path, complaint, monkeypatch):
     monkeypatch.delenv("KERAS_BACKEND", raising=False)
     line = complaint(selfplay, "--minutes", "1", "--set", "device_lanes=16", "--out", tmp_path)
@@ -176,6 +230,7 @@ def test_games_only_plays_with_the_network_as_it_is(tmp_path, small_networks, mo
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 6
     assert not (tmp_path / "games" / "best.keras").exists()
     record = tmp_path / "games" / run_folder.RECORD
+    assert json.loads(record.read_text())["settings"]["arch"]["name"] == tiny().name
     of_six = record.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(workers, "start", Mock(side_effect=UserError("/dev/shm: no space")))

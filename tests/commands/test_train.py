@@ -147,17 +147,11 @@ def test_init_gives_the_initial_weights_and_restart_starts_from_scratch(
     assert not all(np.allclose(a, b, atol=1e-3) for a, b in zip(initial, restarted, strict=True))
 
 
-def test_a_mistyped_kernel_is_named(trained, games, tmp_path, complaint, monkeypatch):
-    monkeypatch.setenv("DISTILL_KERNELS_OFF", "separate")
-    words = arguments(games, tmp_path / "net", "--prepared", str(trained.parent / "prepared"))
-    assert "DISTILL_KERNELS_OFF: no kernel separate; there are whole_board, " in complaint(train, *words)
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--arch", "pillar"], "a cnn with a value head; --arch and --value-target must ask for the same"),
-        (["--value-target", "none"], "a cnn with a value head; --arch and --value-target must ask for the same"),
+        (["--arch", "pillar"], "is a network cnn; --arch pillar asks for another"),
+        (["--value-target", "none"], "it has a value head, and --value-target does not ask for it"),
     ],
 )
 def test_another_kind_of_network_to_begin_with_is_refused(flags, message, trained, games, tmp_path, complaint):

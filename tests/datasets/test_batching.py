@@ -15,9 +15,10 @@ from helpers import make_games, write_games
 
 from distill.common import DataError
 from distill.common.settings import build
-from distill.datasets import batching, canonical, preparation
+from distill.datasets import batching, preparation
 from distill.datasets.batching import Examples
 from distill.game import encoding, rules
+from distill.game.rules import canonical_keys
 from distill.games import schema
 from distill.games.schema import TRAINING, VALIDATION
 from distill.training import streams
@@ -73,7 +74,7 @@ def test_every_row_appears_once_and_any_batch_is_a_beginning(examples):
     assert {len(weight) for _, _, weight in expected} == {size}, "the leftover rows are dropped"
     keys = keys_of(joined(expected[:3])["boards"])
     assert len(set(keys)) == 3 * size
-    assert set(keys) <= set(canonical.board_keys(examples.current, examples.mask).tolist())
+    assert set(keys) <= set(canonical_keys(examples.current, examples.mask).tolist())
     assert keys_of(expected[0][0]) != keys_of(expected[3][0])
     for step in range(7):
         left = list(islice(batches(examples, size, seed=3, step=step), 7 - step))
@@ -82,13 +83,13 @@ def test_every_row_appears_once_and_any_batch_is_a_beginning(examples):
 
 
 def keys_of(boards: np.ndarray) -> list[int]:
-    return canonical.board_keys(*encoding.bitboards(boards)).tolist()
+    return canonical_keys(*encoding.bitboards(boards)).tolist()
 
 
 def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples):
     arrays = joined([next(batches(examples, len(examples), seed=0))])
     current, mask = encoding.bitboards(arrays["boards"])
-    place = {key: row for row, key in enumerate(canonical.board_keys(examples.current, examples.mask).tolist())}
+    place = {key: row for row, key in enumerate(canonical_keys(examples.current, examples.mask).tolist())}
     rows = np.array([place[key] for key in keys_of(arrays["boards"])])
     flipped = (current != examples.current[rows]) | (mask != examples.mask[rows])
     np.testing.assert_array_equal(np.where(flipped, rules.mirror_bits(current), current), examples.current[rows])

@@ -17,8 +17,8 @@ import distill
 from distill import generate, inspect, prepare, train
 from distill.common import provenance, run_folder
 from distill.datasets import preparation
-from distill.datasets.canonical import board_keys
 from distill.game import rules
+from distill.game.rules import canonical_keys
 from distill.games import reader, schema
 from distill.games.schema import TRAINING, VALIDATION
 
@@ -54,7 +54,7 @@ def test_they_are_the_prepared_boards_of_both_splits(workplace):
     rows = reader.read(shard, ("game_id", "ply", "current", "mask", "label", "visits", "value", "outcome"))
     for name in ("current", "mask"):
         assert np.array_equal(rows[name], boards[name]), name
-    assert np.array_equal(np.unique(keys), board_keys(rows["current"], rows["mask"]))
+    assert np.array_equal(np.unique(keys), canonical_keys(rows["current"], rows["mask"]))
     assert len(keys) == run.rows == run.games
     assert rows["game_id"].tolist() == list(range(run.rows))
     assert np.array_equal(rows["ply"], np.bitwise_count(rows["mask"]))

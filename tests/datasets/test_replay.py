@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from distill.common import DataError
-from distill.datasets import canonical, preparation, replay
+from distill.datasets import preparation, replay
+from distill.game.rules import canonical_keys
 from distill.games import reader, schema
 from distill.games.reader import Columns
 
@@ -27,7 +28,7 @@ def test_the_replay_merges_as_prepare_does(three_runs, tmp_path):
     settings = preparation.TableSettings(data=three_runs, validation_fraction=1e-9, exclude=())
     prepared = preparation.prepare(settings, tmp_path)
     expected = preparation.load(prepared.folder, schema.TRAINING)
-    order, expected_order = (np.argsort(canonical.board_keys(t.current, t.mask)) for t in (merged, expected))
+    order, expected_order = (np.argsort(canonical_keys(t.current, t.mask)) for t in (merged, expected))
     assert len(merged) == len(expected)
     for name in ("current", "mask", "visits", "count", "value", "outcome"):
         column, other = getattr(merged, name)[order], getattr(expected, name)[expected_order]
@@ -39,9 +40,9 @@ def test_the_replay_merges_as_prepare_does(three_runs, tmp_path):
 def test_excluded_boards_are_not_in_the_replay(three_runs):
     latest = replay.latest(three_runs, None, None)
     merged = replay.table(latest, np.zeros(0, np.uint64))
-    keys = np.sort(canonical.board_keys(merged.current, merged.mask))
+    keys = np.sort(canonical_keys(merged.current, merged.mask))
     left = replay.table(latest, keys[::2])
-    assert sorted(canonical.board_keys(left.current, left.mask).tolist()) == keys[1::2].tolist()
+    assert sorted(canonical_keys(left.current, left.mask).tolist()) == keys[1::2].tolist()
     with pytest.raises(DataError, match="every board is kept out"):
         replay.table(latest, keys)
 

@@ -126,7 +126,7 @@ def test_best_replies_are_those_of_plain_recursion():
             best = [column for column in rules.legal_columns(after) if scores[column] == max(scores)]
             following |= {rules.next_position(after, column) for column in best}
         layer = following
-    layers = [*walk.best_replies(choose, workers=1, start=START)]
+    layers = [*walk.best_replies(choose, workers=1, start=START.current + START.mask)]
     assert [count for count, _ in layers] == positions
     assert sum(len(lines) for _, lines in layers) == given_away > 0
 
@@ -189,6 +189,7 @@ def test_a_player_is_tried_before_a_walk_is_deleted_and_stays_the_same_in_worker
     assert complaint(command, "later:move", *words, "--restart").startswith(
         "distill walk: later:move: ValueError: no w"
     )
+    assert "symmetric None there, True here" in complaint(command, "first:move", *words, "--symmetric")
     assert state(tmp_path / "walk") == whole
     with pytest.raises(UserError, match="first:move: its files changed after the walk began"):
         walk._moves("first:move", ("first:move", "another hash"), np.zeros(1, np.uint64))

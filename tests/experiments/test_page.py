@@ -13,10 +13,9 @@ import pytest
 from helpers import bits, change_record
 
 from distill.datasets import benchmark
-from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import Position
+from distill.game.rules import Position, canonical_keys
 from distill.games import reader
 from distill.players.player import Choices, as_player
 from distill.players.solver import score_boards
@@ -62,12 +61,12 @@ def test_every_puzzle_is_a_graded_board_with_one_solution():
     for puzzle in PUZZLES:
         position, scores, *_ = places(puzzle)[0]
         assert not rules.is_over(position)
-        keys |= {*board_keys(*bits(position)).tolist()}
+        keys |= {*canonical_keys(*bits(position)).tolist()}
         signs = [sign(score) for score in scores if score is not None]
         assert signs.count(max(signs)) == 1
         assert max(signs) >= 0
         assert len(signs) >= puzzles.FEWEST_COLUMNS
-    assert keys <= set(board_keys(boards.current, boards.mask).tolist())
+    assert keys <= set(canonical_keys(boards.current, boards.mask).tolist())
     assert len(keys) == len({puzzle["id"] for puzzle in PUZZLES}) == len(PUZZLES) > 300
     assert {puzzle["tactic"] for puzzle in PUZZLES} == set(puzzles.TACTICS)
     counts = Counter(puzzle["difficulty"] for puzzle in PUZZLES)

@@ -178,7 +178,7 @@ def logits_of(evaluate: Any, keys: Any) -> Any:
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="the file in 8 bits is written by TensorFlow")
 def test_a_small_network_learns_to_lose_no_game_also_in_its_8_bit_file_and_a_killed_run_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     network, out = small_network(tmp_path / "network.keras"), tmp_path / "solve"
     words = ["--network", str(network), "--quick", "--most-stones", str(MOST_STONES), "--eval-boards", "20",
@@ -197,6 +197,9 @@ def test_a_small_network_learns_to_lose_no_game_also_in_its_8_bit_file_and_a_kil
         with pytest.raises(KeyboardInterrupt):
             solve.main(words)
     before = solve.rounded(saved.load_core(network))
+    with pytest.raises(SystemExit):
+        solve.main([*words, "--most-stones", "4"])
+    assert f"most_stones {MOST_STONES} there, 4 here" in capsys.readouterr().err
     solve.main(words)
     rows = [json.loads(line) for line in (out / "rounds.jsonl").read_text().splitlines()]
     assert [row["what"] for row in rows].count("ready") == 2

@@ -4,6 +4,7 @@ its sizes, and with tactics wins or blocks first.
 
 import runpy
 
+import keras
 import numpy as np
 import pytest
 from helpers import REFERENCE
@@ -47,6 +48,7 @@ SIZES = {
 
 @pytest.mark.parametrize("arch", SIZES)
 def test_other_sizes_are_read_from_the_weights(tmp_path, arch):
+    keras.utils.set_random_seed(1)
     core = with_random_weights(networks.build(arch, value_head=True, **SIZES[arch]))
     boards = conversion.check_boards()
     outputs = write(core, tmp_path / "submission.py")["predict"](boards)

@@ -18,8 +18,8 @@ import distill
 from distill import generate, inspect
 from distill.common import OutputError, UserError
 from distill.datasets import preparation
-from distill.datasets.canonical import board_keys
 from distill.game import encoding, rules
+from distill.game.rules import canonical_keys
 from distill.games import playing, reader, schema, shards
 from distill.games.settings import RunSettings
 from distill.mcts.labeller import Labels, check_labels
@@ -135,7 +135,7 @@ def test_games_are_generated_from_python(engine):
 def labelled(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """At most so many random boards, distinct up to mirror, with visits and values."""
     current, mask = bits(*random_positions(number, seed=3))
-    _, distinct = np.unique(board_keys(current, mask), return_index=True)
+    _, distinct = np.unique(canonical_keys(current, mask), return_index=True)
     current, mask = current[distinct], mask[distinct]
     # Doubled on a board that is its own mirror, they fit a byte.
     visits = np.random.default_rng(1).integers(1, 128, (len(mask), 7)) * rules.legal_mask(mask)

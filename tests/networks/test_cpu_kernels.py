@@ -10,8 +10,9 @@ from network_helpers import arrays, played_boards, same, with_random_weights
 
 from distill import networks
 from distill.common.settings import build
-from distill.networks import cpu_kernels, heads
+from distill.networks import copies, cpu_kernels, heads
 from distill.networks.copies import copy_weights, fast_copy
+from distill.networks.cpu_kernels import batch_norm
 from distill.training import step
 from distill.training.recipe import Recipe
 
@@ -110,10 +111,10 @@ def test_weights_are_float32_and_return_as_they_were(arch, precision):
     assert same(core.get_weights(), returned.get_weights())
 
 
-def test_a_variable_turns_kernels_off(monkeypatch):
-    monkeypatch.setenv(cpu_kernels.VARIABLE, "separable")
+def test_kernels_can_be_left_out(monkeypatch):
+    monkeypatch.setattr(copies, "KERNELS", (batch_norm,))
     assert kernels_in(fast_copy(networks.build("cnn"))) == {"FusedBatchNorm"}
-    monkeypatch.setenv(cpu_kernels.VARIABLE, "all")
+    monkeypatch.setattr(copies, "KERNELS", ())
     assert not any(kernels_in(fast_copy(networks.build(arch))) for arch in networks.ARCHS)
 
 

@@ -8,25 +8,5 @@ go to a copy of the network (`copies.fast_copy`) with these kernels in place of 
     batch_norm   batch normalization as one operation of TensorFlow: 1.1 times in float32, 1.7 in bfloat16
     encoder      the transformer's encoder layers, features first: 1.6 times
 
-Each module says what it replaces and what it gains. To compute without some of them, or without any:
-
-    DISTILL_KERNELS_OFF=separable,batch_norm python -m distill.train
-    DISTILL_KERNELS_OFF=all python -m distill.train
+Each module says what it replaces and what it gains.
 """
-
-from __future__ import annotations
-
-import os
-
-from distill.common import UserError
-
-KERNELS = ("whole_board", "separable", "batch_norm", "encoder")
-VARIABLE = "DISTILL_KERNELS_OFF"
-
-
-def enabled(kernel: str) -> bool:
-    """Whether a kernel may be used. Raises UserError for an unknown name in the variable."""
-    off = {name for name in os.environ.get(VARIABLE, "").split(",") if name}
-    if unknown := off - {"all", *KERNELS}:
-        raise UserError(f"{VARIABLE}: no kernel {', '.join(sorted(unknown))}; there are {', '.join(KERNELS)}, and all")
-    return not off & {"all", kernel}
