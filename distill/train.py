@@ -166,7 +166,7 @@ def run(
     with identity.opened(config, out, KIND, FILES, PLACES, **also) as folder:
         if folder.result is not None:
             return identity.finished_line(out, _result(out, folder.result))
-        networks.start_backend(aloud=True)  # only now, where nothing needed it before, because it takes seconds
+        networks.start_backend(aloud=True)  # as late as possible, because it takes seconds
         from distill.exporters import card, publish
         from distill.networks import heads, saved
         from distill.training import accuracy, loop, losses, step, tensorboard

@@ -347,7 +347,7 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         identity = settings | {"network": file_hash(finding.network_file(options.network))}
         with run_folder.opened(
-            options.out, "rounds of all games", identity, settings={}, files=FILES, restart=options.restart
+            options.out, "rounds of solve.py", identity, settings={}, files=FILES, restart=options.restart
         ) as folder:
             folder.begin()
             run = Run(options)
