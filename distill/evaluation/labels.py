@@ -153,6 +153,7 @@ def against(players: Sequence[NetworkPlayer], rows: RawRows) -> dict[str, dict[s
     for player in players:
         answered = answers(player.predict, rows)
         same = answered.label == answered.move
-        shares = {"top1": share(same, 1), "first_rows": share(same[is_early(rows)], 1)}
+        early = is_early(rows)
+        shares = {"top1": share(same, 1, rows.game), "first_rows": share(same[early], 1, rows.game[early])}
         compared[player.name] = {**shares, **compare(answered, rows)}
     return compared

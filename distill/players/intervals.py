@@ -1,7 +1,7 @@
 """95 % intervals of means, of paired differences, and of Elo ratings.
 
-The unit is whatever is independent: a board graded in both orientations, an opening played from both
-sides. Its value is the mean of its one or two trials, so a unit may be 0, ½ or 1.
+The unit is whatever is independent: a board graded in both orientations, an opening played from both sides, the rows
+of one game. The first two have one value, the mean of their one or two trials, which may be 0, ½ or 1.
 """
 
 from __future__ import annotations
@@ -25,36 +25,53 @@ class Estimate:
     units: int
 
 
-def share(values: ArrayLike, trials: int = 2) -> Estimate:
-    """The mean of values in [0, 1], one a unit, each the mean of `trials` trials, with Wilson's interval.
+def share(values: ArrayLike, trials: int = 2, games: ArrayLike | None = None) -> Estimate:
+    """The mean of values in [0, 1], each the mean of `trials` trials, with Wilson's interval.
 
-    Wilson's interval needs a number of independent trials n. Units are independent and the trials inside one are
-    not, so n is the number that explains the spread seen between units: n = p(1 − p) / (s² / units), where s² is the
-    units' sample variance, and at most units · trials. A mean of 0 or 1 shows no spread; there n = units.
+    Wilson's interval needs a number of independent trials n. Units are independent and what is inside one is not, so n
+    is the number that explains the spread seen between units: n = p(1 − p) / e², where e is the standard error of the
+    mean, and at most the number of trials. A mean of 0 or 1 shows no spread; there n = units.
 
         (p + z²/2n ± z·sqrt(p(1 − p)/n + z²/4n²)) / (1 + z²/n)
+
+    Args:
+      values: one a unit, or one a row.
+      games: of each row, its game, which is the unit.
     """
-    units = np.asarray(values, np.float64)
-    if len(units) == 0:
+    shares = np.asarray(values, np.float64)
+    if len(shares) == 0:
         return Estimate(mean=np.nan, low=np.nan, high=np.nan, units=0)
-    p, n = float(units.mean()), float(len(units))
+    p, (error, units) = float(shares.mean()), _standard_error(shares, games)
+    n = float(units)
     # The spread between units tells how many independent trials they amount to.
-    if 0 < p < 1 and len(units) > 1:
-        n = min(p * (1 - p) * n / max(float(units.var(ddof=1)), 1e-12), n * trials)
+    if 0 < p < 1 and units > 1:
+        n = min(p * (1 - p) / max(error**2, 1e-12), len(shares) * trials)
     centre = p + Z**2 / (2 * n)
     spread = Z * np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
     low, high = (float((centre + side * spread) / (1 + Z**2 / n)) for side in (-1, 1))
-    return Estimate(mean=p, low=min(max(low, 0.0), p), high=max(min(high, 1.0), p), units=len(units))
+    return Estimate(mean=p, low=min(max(low, 0.0), p), high=max(min(high, 1.0), p), units=units)
 
 
-def difference(values: ArrayLike, others: ArrayLike) -> Estimate:
-    """The mean of `values − others` over the same units, with the interval mean ± z·s/sqrt(units)."""
+def difference(values: ArrayLike, others: ArrayLike, games: ArrayLike | None = None) -> Estimate:
+    """The mean of `values − others`, of the same units or rows, with the interval mean ± z · standard error."""
     gaps = np.asarray(values, np.float64) - np.asarray(others, np.float64)
     if len(gaps) == 0:
         return Estimate(mean=np.nan, low=np.nan, high=np.nan, units=0)
-    mean = float(gaps.mean())
-    spread = Z * float(gaps.std(ddof=1)) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.inf
-    return Estimate(mean=mean, low=mean - spread, high=mean + spread, units=len(gaps))
+    mean, (error, units) = float(gaps.mean()), _standard_error(gaps, games)
+    return Estimate(mean=mean, low=mean - Z * error, high=mean + Z * error, units=units)
+
+
+def _standard_error(values: NDArray[np.float64], games: ArrayLike | None) -> tuple[float, int]:
+    """The standard error of the values' mean, infinite for one unit, and the number of independent units.
+
+    e² = units / (units − 1) · Σ d² / len(values)², where d is a unit's sum of differences from the mean (Cameron and
+    Miller 2015, clusters of unequal sizes).
+    """
+    gaps = values - values.mean()
+    if games is not None:
+        gaps = np.bincount(np.unique(games, return_inverse=True)[1], gaps)
+    count = len(gaps)
+    return (np.sqrt(count / (count - 1) * float(gaps @ gaps)) / len(values) if count > 1 else np.inf), count
 
 
 ELO_STEPS = 1000

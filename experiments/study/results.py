@@ -2,9 +2,9 @@
 
 In: the grades of every run and of some players to compare them with. Out: a table as CSV and Markdown.
 
-A difference is paired: board by board, with the interval of `intervals.difference` over boards. That interval covers
-the choice of boards, not the randomness of training; a run that changes only the seed shows the latter. The grade of a
-board is the mean over the seeds of a run.
+A difference is paired, board by board, with the interval of `intervals.difference` over boards; that of `top1` is over
+games, because rows of one game depend on each other. The interval covers the choice of boards, not the randomness of
+training; a run that changes only the seed shows the latter. The grade of a board is the mean over the seeds of a run.
 
 Dimensions: B boards, two orientations each.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +43,16 @@ class Grades:
 
     optimal, outcome: float64 (2, B), on B boards as stored and mirrored.
     top1: float64 (N,), whether the move is the teacher's label, on N rows of games; N is 0 where the study has no rows.
+    game: float64 (N,), the number of each row's game.
     """
 
     optimal: NDArray[np.float64]
     outcome: NDArray[np.float64]
     top1: NDArray[np.float64]
+    game: NDArray[np.float64]
+
+
+FIELDS = [field.name for field in fields(Grades)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,16 +97,17 @@ def grade(
     """
     if (kept := _read(file, key)) is not None:
         return kept
-    grader, top1 = player(), np.zeros(0, np.bool_)
+    grader, top1, game = player(), np.zeros(0, np.bool_), np.zeros(0, np.int64)
     graded = grading.grade(grader, boards, seed)
     if rows is not None:
         assert isinstance(grader, NetworkPlayer)
         answered = answers(grader.predict, rows)
-        top1 = answered.move == answered.label
+        top1, game = answered.move == answered.label, rows.game
+    arrays: dict[str, Any] = {"optimal": graded.optimal, "outcome": graded.outcome, "top1": top1, "game": game}
     content = io.BytesIO()
-    np.savez_compressed(content, key=key, optimal=graded.optimal, outcome=graded.outcome, top1=top1)
+    np.savez_compressed(content, key=key, **arrays)
     write_atomically(file, content.getvalue())
-    return _grades({"optimal": graded.optimal, "outcome": graded.outcome, "top1": top1})
+    return _grades(arrays)
 
 
 def _read(file: Path, key: str) -> Grades | None:
@@ -115,22 +121,18 @@ def _read(file: Path, key: str) -> Grades | None:
 
 
 def _grades(arrays: Mapping[str, NDArray[Any]]) -> Grades:
-    return Grades(**{name: arrays[name].astype(np.float64) for name in ("optimal", "outcome", "top1")})
+    return Grades(**{name: arrays[name].astype(np.float64) for name in FIELDS})
 
 
 def mean(grades: Sequence[Grades]) -> Grades:
     """Board by board and row by row, over seeds."""
-    return Grades(
-        optimal=np.mean([one.optimal for one in grades], axis=0),
-        outcome=np.mean([one.outcome for one in grades], axis=0),
-        top1=np.mean([one.top1 for one in grades], axis=0),
-    )
+    return Grades(**{name: np.mean([getattr(one, name) for one in grades], axis=0) for name in FIELDS})
 
 
 def shares(boards: GradedBoards, grades: Grades) -> dict[str, Estimate]:
     """Each metric of SHOWN on the main set, which is the first, and `top1` where the study has rows."""
     units = grading.set_units(boards, grades.optimal, grades.outcome, boards.sets[0])
-    of_rows = {"top1": share(grades.top1, 1)} if len(grades.top1) else {}
+    of_rows = {"top1": share(grades.top1, 1, grades.game)} if len(grades.top1) else {}
     return {metric: share(units[metric]) for metric in SHOWN} | of_rows
 
 
@@ -138,7 +140,7 @@ def gaps(boards: GradedBoards, one: Grades, other: Grades) -> dict[str, Estimate
     """How much better `one` is than `other`, in the metrics of `shares`, paired."""
     main = boards.sets[0]
     ours, theirs = (grading.set_units(boards, grades.optimal, grades.outcome, main) for grades in (one, other))
-    of_rows = {"top1": difference(one.top1, other.top1)} if len(one.top1) else {}
+    of_rows = {"top1": difference(one.top1, other.top1, one.game)} if len(one.top1) else {}
     return {metric: difference(ours[metric], theirs[metric]) for metric in SHOWN} | of_rows
 
 

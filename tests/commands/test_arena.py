@@ -135,6 +135,21 @@ def test_a_share_covers_the_truth_19_times_in_20():
     assert 0.92 < hits / 400 < 0.98  # ± three standard deviations of Binomial(400, 0.95)
 
 
+def test_rows_of_one_game_count_as_one_unit():
+    rng = np.random.default_rng(0)
+    games = (rng.random(300) < 0.6).astype(float)
+    number, copies = np.repeat(np.arange(300), 8), np.repeat(games, 8)
+    alone, rows = share(games, 1), share(copies, 1, number)
+    assert (rows.units, rows.low, rows.high) == pytest.approx((300, alone.low, alone.high))
+    assert difference(copies, 0 * copies, number).low == pytest.approx(difference(games, 0 * games).low)
+    hits = 0
+    for _ in range(400):  # games of 1 to 30 rows, some easy, some hard
+        number = np.repeat(np.arange(200), rng.integers(1, 31, 200))
+        estimate = share(rng.random(len(number)) < np.where(rng.random(200) < 0.5, 0.9, 0.5)[number], 1, number)
+        hits += estimate.low <= 0.7 <= estimate.high
+    assert 0.92 < hits / 400 < 0.98
+
+
 def test_a_paired_difference_is_narrower_than_two_shares():
     rng = np.random.default_rng(0)
     ours = (rng.random(500) < 0.7).astype(float)
