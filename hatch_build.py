@@ -1,4 +1,5 @@
-"""Build hook: what is built from a checkout holds its commit, which an installed package cannot ask git for."""
+"""Build hook: a wheel holds the licence where `provenance.shipped` looks for it, and its commit, which it cannot ask
+git for."""
 
 import subprocess
 from pathlib import Path
@@ -13,6 +14,8 @@ class Commit(BuildHookInterface):
 
         Where git cannot tell the commit, the package is built without the file.
         """
+        if version != "editable" and self.target_name == "wheel":
+            build_data["force_include"][str(Path(self.root) / "LICENSE")] = "distill/shipped/LICENSE"
         if version == "editable" or not (Path(self.root) / ".git").exists():
             return
         command = ["git", "-C", self.root, "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+"]

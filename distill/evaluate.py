@@ -95,8 +95,8 @@ def run(config: EvaluateConfig) -> str:
     with run_folder.opened(out, "evaluation", settings, settings=settings, files=[REPORT], restart=True) as folder:
         # What is wrong must show before hours of grading.
         reader.verify(map(reader.open_run, of_games))
-        players = [names.make(name, config.workers) for name in config.players if Path(name) not in of_games]
-        metrics["networks"] = names.evaluated([player.name for player in players])
+        wanted = [name for name in config.players if Path(name) not in of_games]
+        players, metrics["networks"] = names.recorded(wanted, lambda name: names.make(name, config.workers))
         last = [_grade_players(config, players, metrics, page)]
         last += [_compare_labels(games, players, metrics, page) for games in of_games]
         folder.begin()

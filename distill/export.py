@@ -45,7 +45,7 @@ class ExportConfig(Settings):
     formats: tuple[str, ...] = Field(
         (SAVED_MODEL,),
         title="FORMAT",
-        description=f"formats: {', '.join(FORMATS)}; the SavedModel is always written",
+        description=f"formats: {', '.join(FORMATS)}; the SavedModel and earlier exports' formats are always written",
     )
     out: Path | None = None
     """folder that receives saved_model/; default: the network's own folder"""
@@ -87,7 +87,9 @@ def run(config: ExportConfig) -> str:
     folder = config.out or file.parent
     with run_folder.locked(folder):  # the run in it must not replace the network meanwhile
         results = card.results(file.parent if file.name == finding.BEST else None)
-        written = publish.publish(file, folder, results, config.formats)
+        earlier = finding.facts(folder / finding.PUBLISHED).get("files", {})
+        others = [name for name, format in FORMATS.items() if name in config.formats or format.file in earlier]
+        written = publish.publish(file, folder, results, others)
     worst = max(checked.difference for checked in written.values() if not checked.losses)
     difference = f"largest difference from the network {worst:.1e} ({conversion.MEASURE})"
     losses = [

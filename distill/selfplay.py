@@ -17,7 +17,7 @@ With Keras on JAX and an accelerator, a run with `--minutes` plays and learns th
 
 Out, in `models/selfplay/`: a record, `best.keras` (the champion), `history.csv`, `curves.png`, `checkpoint.npz`, and
 `iterations/0001/games/` (ordinary shards). The same command resumes an interrupted run;
-`--replay models/selfplay/_run.json` repeats a finished run with `--minutes`, without the clock. `--games-only` writes a
+`--repeat models/selfplay/_run.json` repeats a finished run with `--minutes`, without the clock. `--games-only` writes a
 folder of games and trains nothing. `--cluster` plays on the workers of a Dask cluster (docs/scaling.md).
 """
 
@@ -50,7 +50,7 @@ def run(config: SelfPlayConfig) -> str:
     """Play and learn; the last line says where the result is and how it was graded."""
     if config.unread:
         raise UserError(f"no effect beside schedule.stages, which set it: {listed(config.unread)}")
-    replay, processes = config.schedule.replay, config.machine.workers or 0
+    repeats, processes = config.schedule.repeat, config.machine.workers or 0
     if config.is_timed:  # this process trains while others play, and they have the other cores
         processes = processes or max(1, cores() - 1)
         # With a thread for each core that is left, weights would depend on the number of workers.
@@ -61,7 +61,7 @@ def run(config: SelfPlayConfig) -> str:
         return _only_play(config)
     config = _with_device(config)
     with run_files.opened(config.out or Path("models/selfplay"), config) as folder:
-        repeated = iterations.recorded(replay, folder.ours.identity) if replay else []
+        repeated = iterations.recorded(repeats, folder.ours.identity) if repeats else []
         # Workers start before anything is deleted; a device needs none.
         with workers.start(config, 0 if config.machine.device_lanes else processes) as pool:
             return loop.run(config, folder, pool, repeated)

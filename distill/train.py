@@ -28,6 +28,7 @@ from distill.common.settings import CommandLine, NameOrPath
 from distill.common.settings import build as build_config
 from distill.datasets import preparation, validation
 from distill.games import schema
+from distill.networks import finding
 from distill.training import identity
 from distill.training.identity import BEST, LAST
 from distill.training.recipe import Recipe
@@ -213,10 +214,11 @@ def _folder(config: TrainConfig) -> Path:
 
 def _result(out: Path, metrics: Mapping[str, Any]) -> str:
     unseen = metrics["top1_unseen"]
+    exported = "" if (out / finding.PUBLISHED).exists() else f"; python -m distill.export {out} exports it"
     on_unseen = "none of them unseen" if unseen is None else f"{unseen:.2%} on the {metrics['rows_unseen']:,} unseen"
     return (
         f"{out}: top-1 accuracy against the teacher: {metrics['top1_all']:.2%} on {metrics['rows_all']:,} rows of "
-        f"{metrics['validation_rows_from']}, {on_unseen}"
+        f"{metrics['validation_rows_from']}, {on_unseen}{exported}"
     )
 
 

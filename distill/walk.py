@@ -19,6 +19,7 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("walk")
 
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -80,8 +81,8 @@ def run(config: WalkConfig) -> str:
     if best:
         engine()  # where the solver is missing, an error now
     # A network that cannot be loaded shows before anything is deleted.
-    choose = walk.chooser(config.player, config.workers, symmetric=config.symmetric)
-    name, networks = config.player, names.evaluated([config.player], fast=True)
+    name, load = config.player, partial(walk.chooser, workers=config.workers, symmetric=config.symmetric)
+    [choose], networks = names.recorded([name], load, fast=True)
     network, path = networks.get(names.shown(name)), names.network_of(name)
     if network and path and path.is_dir() and network["precision"] == "int8":  # no TensorFlow, no file in float32
         problem = f"{name}: only its 8-bit copy {network['file']} can be evaluated here"

@@ -57,7 +57,7 @@ def main() -> None:
         parser.error("--networks needs two or more")
     try:
         compare(arguments)
-    except UserError as error:
+    except (UserError, ValueError) as error:
         parser.error(str(error))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from distill.common import UserError, cores, provenance, run_folder
+from distill.common.settings import by_path
 from distill.common.tables import table
 from distill.datasets.validation import VALIDATION_SET
 from distill.evaluation import labels, report
@@ -29,8 +30,6 @@ from distill.players.intervals import share
 from distill.players.network import NetworkPlayer
 from distill.training.accuracy import FIRST_ROWS, answers, is_early
 
-FRACTION = 0.15
-"""Share of the games in validation, as published."""
 TRAINING_ROWS = 60_000
 """Training rows on which training accuracy is measured: about as many as there are validation rows."""
 NEW_BOARDS = "their boards that no training game has"
@@ -57,7 +56,7 @@ def main() -> None:
         lines = of_games(arguments.games, arguments.ceiling_rows)
         for network in arguments.networks:
             lines += of_network(network, arguments.games)
-    except UserError as error:
+    except (UserError, ValueError) as error:
         parser.error(str(error))
     print(table(["", "article", "here"], [[line.what, line.article, line.ours] for line in lines]))
 
@@ -89,9 +88,11 @@ def of_network(network: str, games: Path) -> list[Line]:
     record = run_folder.read(network)
     if not isinstance(player, NetworkPlayer) or record is None or record.result is None:
         raise UserError(f"{network}: not the folder of a finished training run")
-    arch = str(record.result["arch"])
+    arch, fraction = str(record.result["arch"]), float(by_path(record.settings)["validation_fraction"])
+    if reader.open_run(games).identity not in [run["settings"] for run in record.result["training_games"]]:
+        raise UserError(f"{network}: was not trained on the games in {games}, so none of them are held out")
     article, article_training = PUBLISHED.get(arch, ("", ""))
-    training, held_out = (reader.raw_rows([games], split, FRACTION) for split in (TRAINING, VALIDATION))
+    training, held_out = (reader.raw_rows([games], split, fraction) for split in (TRAINING, VALIDATION))
     shipped = reader.raw_rows([Path(provenance.shipped(VALIDATION_SET) or VALIDATION_SET)])
     new = ~np.isin(canonical_keys(held_out.current, held_out.mask), canonical_keys(training.current, training.mask))
     minutes = pd.read_csv(Path(network) / "history.csv")["seconds"].sum() / 60
@@ -104,10 +105,12 @@ def of_network(network: str, games: Path) -> list[Line]:
     ):
         answered = answers(player.predict, rows)
         same, early = answered.move == answered.label, is_early(rows)
-        lines.append(Line(what=f"{arch}, top-1 on {where}, %", article=figure, ours=report.percent(share(same, 1))))
+        ours = report.percent(share(same, 1, rows.game))
+        lines.append(Line(what=f"{arch}, top-1 on {where}, %", article=figure, ours=ours))
         if where != NEW_BOARDS:  # there a game has gaps
             what = f"{arch}, the same on the first {FIRST_ROWS} rows of each game, %"
-            lines.append(Line(what=what, article=figure, ours=report.percent(share(same[early], 1))))
+            ours = report.percent(share(same[early], 1, rows.game[early]))
+            lines.append(Line(what=what, article=figure, ours=ours))
     trained = f"{record.result['epochs']:g} and {minutes:.0f}"
     return [*lines, Line(what=f"{arch}, epochs and minutes", article="", ours=trained)]
 

@@ -33,8 +33,10 @@ from distill.common.settings import as_json, build
 from distill.common.tables import table
 from distill.datasets.batching import Examples
 from distill.datasets.canonical import canonical, merged
+from distill.game.encoding import ENCODING_VERSION
 from distill.games import reader
 from distill.games.reader import Columns
+from distill.networks import backend, registry
 from distill.networks.finding import BEST
 from distill.training.recipe import Recipe
 
@@ -56,7 +58,11 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=60, help="most epochs of each run [%(default)s]")
     parser.add_argument("--out", type=Path, default=Path("models/splits"), help="[%(default)s]")
     arguments = parser.parse_args()
+    if min(arguments.games, arguments.seeds, arguments.epochs) < 1:
+        parser.error("--games, --seeds and --epochs must be at least 1")
     try:
+        for name in arguments.archs:
+            networks.trust(name)
         name, rows = read(arguments.data, arguments.games)
         lines = []
         for arch in arguments.archs:
@@ -130,6 +136,8 @@ def accuracy(
 ) -> dict[str, float]:
     """Train a network, or resume, and return its top-1 accuracy: `validation` and `test`."""
     settings = {**data, "split": split, "held_out": HELD_OUT, "arch": arch, "recipe": as_json(recipe)}
+    settings |= {"backend": backend.backend_name(), "encoding_version": ENCODING_VERSION}
+    settings |= {"arch source": registry.trusted_source(arch)}
     with run_folder.opened(out, "split", settings, settings=settings, files=train.FILES) as folder:
         if folder.result is None:
             networks.start_backend()

@@ -62,7 +62,7 @@ def main() -> None:
                     packed.write_labels(boards[often], visits[often], value[often], folder)
         else:
             teach(arguments.data, arguments.network, arguments.out)
-    except UserError as error:
+    except (UserError, ValueError) as error:
         parser.error(str(error))
 
 

@@ -34,6 +34,6 @@ fi
 set_up solver
 
 say 'self-play and training'
-"$python" -m distill.selfplay --preset "$preset" --out "$model" "$@"
+"$python" -m distill.selfplay --preset "$preset" "$@" --out "$model"
 say 'grading the network, alone and with search, against perfect play'
 "$python" -m distill.evaluate "$model" "$model@puct:50" random uct:100 --boards 200 --out "$model/evaluation"

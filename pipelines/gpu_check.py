@@ -18,7 +18,6 @@ last line is the same JSON object. Exit 1 if a part failed, or if the losses dif
 from __future__ import annotations
 
 import argparse
-import csv
 import importlib.metadata
 import importlib.util
 import json
@@ -61,12 +60,6 @@ RESULTS = {
     "rounds/best.keras": "rounds.keras",
 }
 """Files of the parts in `--work`, and their names in `--out`."""
-LEVELS = {
-    "uct:1000": {"": (0.744, 0.932), "heldout_": (0.762, 0.937)},
-    "teacher:10000": {"": (0.790, 0.946), "heldout_": (0.804, 0.957)},
-    "uct:100000": {"": (0.808, 0.950), "heldout_": (0.826, 0.959)},
-}
-"""Optimal-move rate and outcome accuracy of searches on `midgame` and `heldout`, test half (`docs/results.md`)."""
 
 
 def main() -> int:
@@ -115,6 +108,8 @@ def run_parts(options: argparse.Namespace) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     options.work.mkdir(parents=True, exist_ok=True)
     report: dict[str, Any] = {}
+    if (options.out / "report.json").exists():  # of parts that ran before
+        report = json.loads((options.out / "report.json").read_text())
     for part in options.parts:
         words, seconds = part_command(part, options, options.seconds - (time.monotonic() - began))
         if seconds < 5:
@@ -123,10 +118,9 @@ def run_parts(options: argparse.Namespace) -> int:
         started = time.monotonic()
         status, last = run_until(words, seconds, options)
         report[part] = {"status": status, "seconds": round(time.monotonic() - started, 1), "result": last}
-        if part == "minutes":
-            report[part]["passed"] = passed(options.work / "minutes" / "history.csv")
-        (options.out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+        write(options.out / "report.json", report)
     print(json.dumps(report))
+    report = {part: report[part] for part in options.parts if part in report}
     result = report.get("speed", {}).get("result")
     differ = isinstance(result, dict) and result.get("differ")
     return 1 if differ or any(part["status"] for part in report.values()) else 0
@@ -145,23 +139,6 @@ def part_command(part: str, options: argparse.Namespace, left: float) -> tuple[l
         return ["-m", "distill.selfplay", *flags], seconds + GRACE
     flags = ["--seconds", f"{max(5, left - GRACE):.0f}", "--out", str(options.work / "rounds")]
     return ["-m", "experiments.large.solve", *flags, *options.rounds_flags.split()], left
-
-
-def passed(curve: Path) -> dict[str, float]:
-    """Seconds by the clock of self-play, without compiling, after which its network was above each of LEVELS."""
-    if not curve.exists():
-        return {}
-    with curve.open() as file:
-        rows = [*csv.DictReader(file)]
-    seconds = {}
-    for level, sets in LEVELS.items():
-        for row in rows:
-            rates = [(float(row[f"{prefix}{name}"]), rate) for prefix, pair in sets.items()
-                     for name, rate in zip(("optimal", "outcome"), pair, strict=True)]  # fmt: skip
-            if all(reached > rate for reached, rate in rates):
-                seconds[level] = round(60 * float(row["minutes"]), 1)
-                break
-    return seconds
 
 
 def run_until(words: list[str], seconds: float, options: argparse.Namespace) -> tuple[int, Any]:
@@ -198,6 +175,12 @@ def keep_results(options: argparse.Namespace) -> None:
             os.replace(target.with_suffix(".tmp"), target)
 
 
+def write(file: Path, content: dict[str, Any]) -> None:
+    """Replace a JSON file at once."""
+    file.with_suffix(".tmp").write_text(json.dumps(content, indent=1) + "\n")
+    os.replace(file.with_suffix(".tmp"), file)
+
+
 # Speed ----------------------------------------------------------------------------------------------------------------
 
 
@@ -225,7 +208,7 @@ def speeds(options: argparse.Namespace) -> dict[str, Any]:
             loss = first_loss(arch, examples)
             networks[arch] = {"loss": loss} | speed(arch, examples, options.batch_size, options.measure)
             print(f"{time.monotonic() - began:.0f} s: {arch}: {networks[arch]}", flush=True)
-            (options.out / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
+            write(options.out / "speed.json", result)
         expected, _ = on_cpu.communicate()
     finally:
         on_cpu.kill()
@@ -240,7 +223,7 @@ def speeds(options: argparse.Namespace) -> dict[str, Any]:
     result["differ"] = [
         arch for arch, each in networks.items() if abs(each["loss"] / each["loss_on_cpu"] - 1) > TOLERANCE
     ]
-    (options.out / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
+    write(options.out / "speed.json", result)
     return result
 
 

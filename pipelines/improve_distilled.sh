@@ -22,6 +22,6 @@ fi
 set_up solver
 
 say 'self-play, training and arena'
-"$python" -m distill.selfplay --preset improve --init "$start" --out "$model" "$@"
+"$python" -m distill.selfplay --preset improve --init "$start" "$@" --out "$model"
 say 'grading the networks before and after, without search, against perfect play'
 "$python" -m distill.evaluate "$start" "$model" --out "$model/evaluation"

@@ -33,5 +33,7 @@ for arch in cnn transformer; do
   step=$((step + 1))
 done
 say '4/4  the report beside the article'
-"$python" -m experiments.published "$data" "$models/cnn" "$models/transformer" | tee "$models/report.md"
+"$python" -m experiments.published "$data" "$models/cnn" "$models/transformer" > "$models/report.part"
+mv "$models/report.part" "$models/report.md"
+cat "$models/report.md"
 say "done in $((SECONDS / 60)) min $((SECONDS % 60)) s; the table is in $models/report.md"

@@ -50,7 +50,7 @@ pillar() {
   local long=(--lr 2e-3 --steps 60000 --set count_weights=root --set ema=0.999 --set eval_every=4096)
   local wide=(--config pipelines/reference/wide.json)
   say 'pillar, 1/6: an unattended night: the teacher plays, then the network, which trains meanwhile'
-  "$python" -m distill.selfplay --preset night --replay models/long/night/_run.json --set precision=float32 \
+  "$python" -m distill.selfplay --preset night --repeat models/long/night/_run.json --set precision=float32 \
     --out "$night"
   say '2/6  its PUCT search plays games from the empty board and from random openings'
   guided "$night" "$games"/first-200 --config pipelines/reference/first.json --games 12000 --seed 2111

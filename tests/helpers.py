@@ -149,7 +149,8 @@ def write_games(
             shard, content = shards.encode_shard(part, run, task, first, ())
             (folder / shard.name).write_bytes(content)
             written.append(shard)
-        return shards.finish(record, written)
+        record.finish(result := shards.result(schema.run_name(record.ours.identity), written))
+        return result
 
 
 def change_record(folder: Path, change: Callable[[Any], object]) -> None:

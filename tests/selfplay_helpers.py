@@ -68,15 +68,16 @@ def play_into(
         record.begin()
         write = lambda encoded: record.storage.write(encoded[0].name, encoded[1])  # noqa: E731
         play_in_lock_step(settings, run, evaluate, todo, write, **{"lanes": 3, **more})
-        return shards.finish(record, shards.plan(record, number).done)
+        record.finish(result := shards.result(schema.run_name(record.ours.identity), shards.plan(record, number).done))
+        return result
 
 
-def replay_of(counts: list[dict[str, int]], file: Path, *words: str) -> list[str]:
-    """The words of a replay of these games and steps, of a run with the settings of the words."""
+def repeat_of(counts: list[dict[str, int]], file: Path, *words: str) -> list[str]:
+    """The words of a repetition of these games and steps, of a run with the settings of the words."""
     config = cli.parse(SelfPlayConfig, words, PRESETS)
     known = training_identity.identity(config, run_files.FREE, puct_version=puct.PUCT_VERSION)
-    file.write_text(json.dumps({"identity": known, "result": {"replay": counts}}))
-    return ["--replay", str(file), *words]
+    file.write_text(json.dumps({"identity": known, "result": {"counts": counts}}))
+    return ["--repeat", str(file), *words]
 
 
 def metrics_of(out: Path) -> list[dict[str, Any]]:

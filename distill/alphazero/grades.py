@@ -35,8 +35,7 @@ def grade(player: Player, graded: benchmark.GradedBoards) -> dict[str, float]:
 
 def line(metrics: Mapping[str, Any]) -> str:
     """The grades in words."""
-    graded = [(name, prefix) for name, prefix in SETS.items() if prefix + "optimal" in metrics]
     return "".join(
         f" · {name} {metrics[prefix + 'optimal']:.1%} optimal, {metrics[prefix + 'outcome']:.1%} outcome"
-        for name, prefix in graded
+        for name, prefix in SETS.items()
     )

@@ -9,7 +9,7 @@
 With a clock (`--minutes`) all iterations take equal shares of the time. With a `teacher_share` the first one takes that
 share, and the teacher plays the first two, in which the network has learned nothing or little. On a device the network
 plays and learns in turns, in every iteration. A finished run has recorded its games and steps as numbers, and a run
-that repeats them (`--replay`) never looks at the clock.
+that repeats them (`--repeat`) never looks at the clock.
 """
 
 from __future__ import annotations
@@ -87,24 +87,24 @@ def recorded(path: Path, identity: Mapping[str, Any]) -> list[End]:
     """The games and steps of each iteration of a finished run with a clock, from its record.
 
     Raises UserError where the file is missing or something else, and where the run had other settings than `identity`,
-    that of the run which repeats it. Its minutes are those of the clock, at which a replay does not look.
+    that of the run which repeats it. Its minutes are those of the clock, at which a repetition does not look.
     """
-    ignored = dict.fromkeys(("replay", "schedule.minutes"))
+    ignored = dict.fromkeys(("repeat", "schedule.minutes"))
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        counts = [(int(count["games"]), int(count["steps"])) for count in record["result"]["replay"]]
+        counts = [(int(count["games"]), int(count["steps"])) for count in record["result"]["counts"]]
         different = run_folder.differences(record["identity"] | ignored, {**identity, **ignored})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not the record of a finished run with --minutes ({first_line(error)})") from error
     if different:
-        raise UserError(f"--replay {path}: of a run with other settings ({listed(different)}); repeat it with the same")
+        raise UserError(f"--repeat {path}: of a run with other settings ({listed(different)}); repeat it with the same")
     return [End(games=games, steps=steps, plays=games > 0) for games, steps in counts]
 
 
-def count_of(config: SelfPlayConfig, replay: Sequence[End] = ()) -> int:
+def count_of(config: SelfPlayConfig, repeated: Sequence[End] = ()) -> int:
     """The number of iterations."""
-    if replay:
-        return len(replay)
+    if repeated:
+        return len(repeated)
     minutes = config.schedule.minutes
     if minutes is None:
         return config.schedule.iterations

@@ -123,8 +123,8 @@ def run(
     )  # fmt: skip
     began = now()  # what came before is no part of the minutes
     for number in range(len(finished) + 1, count + 1):
-        finished.append(iterate(loop, number, began))
-        began = now()
+        metrics, began = iterate(loop, number, began)
+        finished.append(metrics)
         say(line(finished[-1], count))
         run_files.publish(folder, config, finished, count)
         if log:
@@ -169,8 +169,11 @@ def begun(
     return network, learner
 
 
-def iterate(loop: Loop, number: int, began: float) -> Metrics:
-    """One iteration, counted from 1, which `began` at this time by `loop.now`; returns its metrics."""
+def iterate(loop: Loop, number: int, began: float) -> tuple[Metrics, float]:
+    """One iteration, counted from 1, which `began` at this time by `loop.now`; its metrics, and when the next begins.
+
+    The checkpoint has these metrics, so its time belongs to the next iteration.
+    """
     config, count, earlier = loop.config, loop.count, loop.finished[-1] if loop.finished else {}
     end = iterations.end_of(config, number, count, earlier, began, loop.now)
     if loop.repeated:
@@ -178,7 +181,7 @@ def iterate(loop: Loop, number: int, began: float) -> Metrics:
     learned = loop.play.iterate(number, end, iterations.share_gone(config, number, count), loop.finished)
     # From here on, because the time by which games or a step overran the end is gone already.
     over = loop.now()
-    accepted, score = arena(loop, number) if learned["steps"] else (False, None)
+    accepted, score = judged(loop, number) if learned["steps"] else (False, None)
     # No two parts have a name in common; their order is that of the columns of the history.
     metrics = {"iteration": number, **learned, "score": score, "accepted": accepted, **loop.grade()}
     ended = loop.now()
@@ -186,10 +189,10 @@ def iterate(loop: Loop, number: int, began: float) -> Metrics:
     metrics |= {"seconds": round(ended - began, 1), "minutes": round(minutes, 3)}
     metrics["saving_seconds"] = round(ended - over, 1)
     checkpoint.save(loop.out, loop.learner, {"finished": [*loop.finished, metrics]})
-    return metrics
+    return metrics, ended
 
 
-def arena(loop: Loop, number: int) -> tuple[bool, float | None]:
+def judged(loop: Loop, number: int) -> tuple[bool, float | None]:
     """Save the candidate, the network that has learned in an iteration, and let it meet the champion.
 
     Returns whether it becomes the champion, and its score where there is a gate.

@@ -26,7 +26,7 @@ KIND = "self-play run"
 FILES = ("iterations", "checkpoint.npz", finding.BEST, "history.csv", "curves.png", "tensorboard")
 """What --restart deletes."""
 FREE = (
-    "init", "out", "restart", "games_only", "schedule.iterations", "schedule.replay",
+    "init", "out", "restart", "games_only", "schedule.iterations", "schedule.repeat",
     "machine.workers", "machine.cluster", "machine.lanes", "machine.log",
 )  # fmt: skip
 """Settings that may change when a run is resumed."""
@@ -47,10 +47,10 @@ Metrics = dict[str, Any]
 
 def opened(out: Path, config: SelfPlayConfig) -> AbstractContextManager[run_folder.Run]:
     """Hold the run's folder."""
-    file = config.schedule.replay
+    file = config.schedule.repeat
     if file and file.resolve().parent == out.resolve():
-        raise UserError(f"--replay {file}: a run cannot be repeated in its own folder; name another --out")
-    also = {"puct_version": puct.PUCT_VERSION, "replay": file_hash(file) if file else None}
+        raise UserError(f"--repeat {file}: a run cannot be repeated in its own folder; name another --out")
+    also = {"puct_version": puct.PUCT_VERSION, "repeat": file_hash(file) if file else None}
     if not (config.machine.workers or config.machine.cluster or config.is_timed):
         also["threads without --workers"] = int(os.environ.get(executors.THREADS) or cores())  # this process plays
     if config.machine.device_lanes:
@@ -82,7 +82,7 @@ def verify_games(out: Path, number: int, expected: str) -> None:
 def publish(folder: run_folder.Run, config: SelfPlayConfig, finished: Sequence[Metrics], count: int) -> None:
     """Bring `best.keras`, curves and record up to the last finished iteration.
 
-    The record of a run by the clock that has finished all its `count` iterations says what `--replay` repeats, unless
+    The record of a run by the clock that has finished all its `count` iterations says what `--repeat` repeats, unless
     its games were played on a device.
     """
     out = Path(str(folder.storage))
@@ -93,5 +93,5 @@ def publish(folder: run_folder.Run, config: SelfPlayConfig, finished: Sequence[M
     history.write(out, finished, PANELS, "iteration")
     result = {"iterations": len(finished), **finished[-1]}
     if len(finished) == count and config.is_timed and not config.machine.device_lanes:
-        result["replay"] = [{name: metrics[name] for name in ("games", "steps")} for metrics in finished]
+        result["counts"] = [{name: metrics[name] for name in ("games", "steps")} for metrics in finished]
     folder.finish(result)

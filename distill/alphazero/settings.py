@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from distill import networks
 from distill.common.settings import CommandLine, NameOrPath, Settings, Values, build
 from distill.games.settings import SelfPlaySettings
-from distill.mcts.settings import MOST_PUCT_SIMULATIONS, PuctSettings
+from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, PuctSettings
 from distill.players import match
 from distill.training.identity import AUTO
 from distill.training.recipe import Optimization, Recipe
@@ -55,7 +55,7 @@ class ReplaySettings(Settings):
     rows: int | None = Field(200_000, ge=1)
     """latest rows to learn from; `none`: no limit"""
     share: float | None = Field(None, gt=0, le=1)
-    """or this share of the run's own rows so far, if that is more"""
+    """at least this share of the rows that networks have played so far"""
     games: int | None = Field(None, ge=1)
     """latest games to learn from; default: no limit"""
     boards: int | None = Field(40_960, ge=1)
@@ -84,11 +84,11 @@ class ScheduleSettings(Settings):
     """iterations of self-play, training and arena"""
     minutes: float | None = Field(None, gt=0)
     """length of the run, in place of --games and --iterations; workers play meanwhile"""
-    replay: Path | None = Field(None, title="FILE")
+    repeat: Path | None = Field(None, title="FILE")
     """_run.json of a run with --minutes, whose games and steps are repeated"""
     teacher_share: float = Field(0.0, ge=0, lt=1)
     """share of the minutes for the first of two iterations in which the teacher plays; 0: it plays none"""
-    teacher_simulations: int = Field(1000, ge=1)
+    teacher_simulations: int = Field(1000, ge=1, le=MOST_SIMULATIONS)
     """simulations of the teacher's searches, one search per position"""
     stages: tuple[Stage, ...] = ()
     """searches from a share of the minutes on; default: search.root"""
@@ -134,7 +134,7 @@ class SelfPlayConfig(SelfPlaySettings):
     command_line: ClassVar[CommandLine] = CommandLine(
         flags=(
             *("arch", "init", "out", "restart", "seed", "games_only"),
-            *("schedule.games", "schedule.iterations", "schedule.minutes", "schedule.replay"),
+            *("schedule.games", "schedule.iterations", "schedule.minutes", "schedule.repeat"),
             *("search.simulations", "learning.lr", "machine.workers", "machine.cluster", "machine.log"),
         ),
         examples=("--preset hour", "--init pillar --set search.exploration=2"),
@@ -169,7 +169,7 @@ class SelfPlayConfig(SelfPlaySettings):
         if self.games_only and self.init is None:
             raise ValueError("--games-only needs --init, the network that plays")
         if self.games_only and self.is_timed:
-            raise ValueError("--games-only plays --games games; it takes no --minutes, --replay or preset with minutes")
+            raise ValueError("--games-only plays --games games; it takes no --minutes, --repeat or preset with minutes")
         if not self.is_timed and (self.schedule.stages or self.schedule.teacher_share):
             raise ValueError("stages and teacher_share need --minutes")
         if not self.games_only and self.leaves == "playout" and self.arena.gate is not None:
@@ -182,12 +182,12 @@ class SelfPlayConfig(SelfPlaySettings):
     def fits_device(self) -> bool:
         """Whether an accelerator can play these games (`alphazero/on_device.py`)."""
         search = self.search.mcts_solver and self.search.rule != "printed" and self.leaves == "value"
-        return search and self.schedule.minutes is not None and self.schedule.replay is None
+        return search and self.schedule.minutes is not None and self.schedule.repeat is None
 
     @property
     def is_timed(self) -> bool:
         """Whether this run, or the run that it repeats, is limited by a clock: then the network learns meanwhile."""
-        return self.schedule.minutes is not None or self.schedule.replay is not None
+        return self.schedule.minutes is not None or self.schedule.repeat is not None
 
     @property
     def unread(self) -> list[str]:

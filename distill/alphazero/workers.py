@@ -65,7 +65,7 @@ def start(config: SelfPlayConfig, processes: int) -> Workers:
 def versions_here() -> dict[str, Any]:
     """The versions that decide what a network plays, which are equal on all workers."""
     name = backend.backend_name()
-    versions = provenance.versions(*selfplay.LIBRARIES, name)
+    versions = provenance.versions("keras", name)
     return versions | shards.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": name}
 
 
@@ -100,12 +100,12 @@ def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> NetworkEv
     from distill.networks.evaluator import NetworkEvaluator
 
     core = saved.load_core(network)
-    key = (seat, core.to_json(), config.machine.precision, config.schedule.games)
+    key = (seat, core.to_json(), config.machine.precision)
     # The next network of the same layers takes the place of the last one.
     if key in _EVALUATORS:
         _EVALUATORS[key].take_weights(core)
     else:
-        _EVALUATORS[key] = NetworkEvaluator(core, config.machine.precision, most=config.schedule.games)
+        _EVALUATORS[key] = NetworkEvaluator(core, config.machine.precision)
     return _EVALUATORS[key]
 
 
@@ -265,7 +265,7 @@ def play(pool: Workers, player: ShardPlayer, end: End, folder: run_folder.Run) -
     calls = ((*call, *files) for call in _tasks(player, end, plan, pool.number))
     # The learner shows its progress while others play, and without processes the player does.
     done = sum(shard.games for shard in plan.done)
-    bar = Progress(plan.games, "games", done) if end.steps is None and pool.number > 1 else None
+    bar = Progress(plan.games, "games", done) if end.steps is None and isinstance(pool, executors.Elsewhere) else None
     with bar or nullcontext():
         result = shards.complete(folder, plan, pool, work, calls, bar.advance if bar else silent)
     counts = {"games": result["games"], "rows": result["rows"], "games_hash": json_hash(result)}

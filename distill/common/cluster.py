@@ -54,7 +54,7 @@ class Cluster(Elsewhere):
         except (OSError, ValueError, TypeError, RuntimeError) as error:  # the last two: tls:// without certificates
             raise UserError(f"{self}: no scheduler answers there ({first_line(error)})") from error
         self._check(versions)
-        self.number = sum(self._client.nthreads().values())
+        self.number = len(self._client.nthreads())  # processes: self-play computes one task at a time in each
         self._executor = self._client.get_executor(pure=False)
 
     def __str__(self) -> str:

@@ -106,10 +106,9 @@ def _json(text: str) -> Any:
 def _read(path: Path) -> Values:
     try:
         stored = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a byte order mark
-        settings = dict(stored.get("settings", stored))  # a run's record, or settings alone
+        return dict(stored.get("settings", stored))  # a run's record, or settings alone
     except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         raise ValueError(f"--config {path}: not a JSON object of settings ({error})") from error
-    return settings
 
 
 # --help ---------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import platform
 import subprocess
@@ -26,6 +27,7 @@ def versions(*packages: str) -> dict[str, str]:
     return installed
 
 
+@functools.cache  # of the code that runs, even where the checkout has changed since
 def commit() -> str | None:
     """The commit of this checkout, with "+" if files have changed since, or the one that a package was built from.
 
@@ -48,20 +50,12 @@ def checkout() -> Path | None:
 
 
 def shipped(name: str) -> Path | None:
-    """A shipped folder or file, such as "data/benchmark"; None if it is missing.
+    """A shipped folder or file, such as "data/benchmark" or "LICENSE"; None if it is missing.
 
     A checkout has them at its top, an installed package in its folder `shipped`.
     """
     path = (checkout() or ROOT / "distill" / "shipped") / name
     return path if path.exists() else None
-
-
-def licence() -> Path:
-    """The licence file: at the top of a checkout, in the metadata of an installed package."""
-    if top := checkout():
-        return top / "LICENSE"
-    files = importlib.metadata.files(DISTRIBUTION) or ()
-    return next(Path(str(file.locate())) for file in files if file.name == "LICENSE")
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from distill.common import UserError, first_line, json_hash, run_folder, write_a
 from distill.datasets import preparation
 from distill.datasets.canonical import canonical, merged
 from distill.game import encoding, inputs, outputs, rules
-from distill.games import schema, shards
+from distill.games import reader, schema, shards
 from distill.games.reader import Columns, chosen, joined
 from distill.games.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS
 from distill.mcts.labeller import Labels, check_labels
@@ -109,4 +109,5 @@ def _write(out: Path, boards: Columns, inputs: Sequence[Any], restart: bool = Fa
             write_atomically(out / name, content)
             shard = schema.shard_of(name, table, metadata, content)
             folder.finish(shards.result(run, [shard]) | {"inputs": [*inputs]})
+        reader.verify([reader.open_run(out)])
     return len(table)

@@ -53,12 +53,10 @@ class Graded:
     """A player's moves on both orientations of B boards, turned back to the stored orientation.
 
     Attributes:
-      moves: int64 (2, B), columns played; row 1 is the move on the mirrored board, mirrored.
       optimal, outcome: bool (2, B), whether the move keeps the best score, and the outcome.
     """
 
     name: str
-    moves: NDArray[np.int64]
     optimal: NDArray[np.bool_]
     outcome: NDArray[np.bool_]
 
@@ -76,7 +74,7 @@ def grade(player: Player, boards: GradedBoards, seed: int, advance: Advance = si
             advance(len(mask[rows]))
     moves[1] = COLUMNS - 1 - moves[1]  # mirrored back
     optimal, outcome = grade_moves(boards.scores, moves)
-    return Graded(name=player.name, moves=moves, optimal=optimal, outcome=outcome)
+    return Graded(name=player.name, optimal=optimal, outcome=outcome)
 
 
 def sample(boards: GradedBoards, count: int, seed: int) -> GradedBoards:

@@ -29,7 +29,7 @@ _TOP1 = {
     "top1_unseen": "the same, on boards outside its training table",
     "top1_first_19": "the same, on the first 19 rows of each game",
 }
-_LEFT_OUT = (*_TOP1, "by_ply", "kind", "out", "schedule.replay", "prepared", "export", "restart")
+_LEFT_OUT = (*_TOP1, "by_ply", "kind", "out", "schedule.repeat", "prepared", "export", "restart")
 """Facts of a run that stand elsewhere on the card, or say nothing about the network."""
 
 
@@ -50,7 +50,8 @@ def results(folder: Path | None, metrics: Mapping[str, Any] | None = None) -> di
     result = (record.result if record else None) or {} if metrics is None else metrics
     if "iteration" in result:
         result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
-    run = {**by_path(record.settings if record else {}), **result}
+    unfinished = {"finished": "no, this is the best network so far"} if record else {}
+    run = by_path(record.settings if record else {}) | dict(result or unfinished)
     # Settings that were not used are no information.
     training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
     place = Path(run.get("out") or "")
@@ -73,9 +74,9 @@ def _grades(folder: Path) -> dict[str, Any] | None:
     for report in (folder, folder.parent) if network.is_file() else ():
         result = run_folder.result_of(report / "evaluation")
         for name, graded in result.get("networks", {}).items():
-            # A network with a search has a name with @, and its grades are not those of the network.
+            # A level and a search with this network have its hash, too, but their names are those of no network.
             is_this = graded["network_sha256"] == file_hash(network) and graded["precision"] != "int8"
-            if is_this and "@" not in name:
+            if is_this and finding.find(name):
                 sets = result["players"][name]["sets"]
                 sets = {headline: sets[headline] for headline in HEADLINES if headline in sets}
                 if sets:
@@ -162,9 +163,7 @@ def _figures(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"- {share:.1%} {_TOP1[name].format(rows=rows)}"
     if grades := record.get("grades"):
         yield f"- by `python -m distill.evaluate {grades['player']}`, {grades['half']} half:"
+        of_boards = "`{}`, {units:,} boards: {mean:.1%} ({low:.1%} to {high:.1%}) of its moves are best".format
+        keep = "{mean:.1%} ({low:.1%} to {high:.1%}) keep the win, draw or loss".format
         for name, graded in grades["sets"].items():
-            best, keep = (
-                f"{share['mean']:.1%} ({share['low']:.1%} to {share['high']:.1%})"
-                for share in (graded["optimal"], graded["outcome"])
-            )
-            yield f"  - `{name}`: {best} of its moves are best, {keep} keep the win, draw or loss"
+            yield f"  - {of_boards(name, **graded['optimal'])}, {keep(**graded['outcome'])}"

@@ -75,8 +75,7 @@ def check(title: str, losses: Mapping[str, Loss]) -> None:
 
 def in_words(losses: Mapping[str, Loss]) -> str:
     """The loss of the optimal-move rate with its interval, set by set, in points."""
-    sets = (f"{points(loss, 'optimal')} on {name}" for name, loss in losses.items())
-    return f"{', '.join(sets)}, in points of optimal"
+    return ", ".join(f"{points(loss, 'optimal')} on {name}" for name, loss in losses.items()) + ", in points of optimal"
 
 
 def points(loss: Loss, metric: str) -> str:

@@ -87,7 +87,7 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
         networks = [_add_network(name, core, new, facts) for name, (core, facts) in loaded.items()]
         write_json(new / CATALOGUE, {"networks": networks, "elo": elo or {}})
         (new / "licences").mkdir()
-        shutil.copyfile(provenance.licence(), new / "licences" / "distill.txt")
+        shutil.copyfile(str(provenance.shipped("LICENSE")), new / "licences" / "distill.txt")
         if runtime:
             _add_runtime(new, runtime)
         _list_files(new, later=[network["file"] for network in networks if network["parameters"] > LARGE])

@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from distill.common import OutputError, first_line
 from distill.game.rules import COLUMNS, from_moves, legal_mask
 
-NETWORK = ("logits", "policy", "move", "value")
-"""Outputs of a network by name; `value` only where it has that head."""
 VALUE_ROUNDING = 1e-5
 """How far a value may lie outside [-1, 1]: the tanh of ONNX Runtime goes up to 1.0000001."""
 SUM_ROUNDING = 1e-3
@@ -52,7 +50,7 @@ def evaluation(output: Any, mask: NDArray[np.uint64]) -> tuple[NDArray[np.float3
 
 
 def network(outputs: Mapping[str, Any], boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
-    """The outputs of NETWORK for boards (B, 6, 7), without any others.
+    """The outputs of a network for boards (B, 6, 7): logits, policy, move, and value where it has that head.
 
     On a full board the policy is 0 and the move -1.
     """

@@ -98,13 +98,6 @@ def plan(folder: run_folder.Run, games: int) -> Plan:
     return Plan(games=games, done=done, todo=[task for task in tasks if task not in complete])
 
 
-def finish(folder: run_folder.Run, shards: Sequence[Shard]) -> dict[str, Any]:
-    """Record that a run of these shards is finished; returns its result."""
-    finished = result(schema.run_name(folder.ours.identity), shards)
-    folder.finish(finished)
-    return finished
-
-
 def result(name: str, shards: Sequence[Shard]) -> dict[str, Any]:
     """What the record of a finished run of this name with these shards says."""
     ordered = sorted(shards, key=lambda shard: shard.first_game)
@@ -194,4 +187,6 @@ def complete(
     kept = [*itertools.takewhile(entries.__contains__, map(shard_name, itertools.count()))]
     for name in entries.keys() - kept:
         folder.storage.delete(name)
-    return finish(folder, [entries[name] for name in kept])
+    finished = result(schema.run_name(folder.ours.identity), [entries[name] for name in kept])
+    folder.finish(finished)
+    return finished

@@ -6,22 +6,20 @@ Yours is a module of one object, here `my_labels.py`:
     from distill.networks.device_labeller import DeviceLabeller
 
     SETTINGS = PuctSettings(simulations=200, exploration=1, discount=0.98, noise_fraction=0)
-    label = DeviceLabeller("pillar", SETTINGS, weights="…")
+    label = DeviceLabeller("pillar", SETTINGS)
 
     KERAS_BACKEND=jax python -m distill.generate --labeller my_labels:label --workers 1 --shard-games 4096 --games 20000
 
-The run's identity has the hashes of your module and of the source of the game, the searches and the networks.
-`weights` puts the network into it: where it does not fit, the error names the right one. On a GPU the last digits of an
-evaluation may differ from run to run, and so may labels.
+The run's identity has the hashes of your module, of the network's file, and of the source of the game, the searches and
+the networks. On a GPU the last digits of an evaluation may differ from run to run, and so may labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -34,7 +32,6 @@ from distill.game.rules import COLUMNS
 from distill.mcts.labeller import Labels
 from distill.mcts.settings import PuctSettings
 from distill.networks import copies, finding, heads, saved
-from distill.networks.evaluator import weights_hash
 
 if TYPE_CHECKING:
     from distill.mcts.device import Evaluate
@@ -58,21 +55,22 @@ class DeviceLabeller:
     """Labels positions by one search each; it loads the network when it is first called.
 
     Attributes:
-      source_files: the source on which labels depend, whose hash is part of a run's identity (`common/plugins.py`).
       network: name or path, as commands take it.
       settings: of the search, which is PUCT with MCTS-Solver; its noise comes from the seeds.
-      weights: the first 12 digits of the hash of the network's weights.
       lanes: positions searched at once; more are faster, and take memory.
       precision: of the network's arithmetic.
     """
 
-    source_files: ClassVar[Sequence[Path]] = sources.of_packages("game", "mcts", "networks")
     network: str | Path
     settings: PuctSettings
-    weights: str
     _: KW_ONLY
     lanes: int = 4096
     precision: networks.Precision = "bfloat16"
+
+    @property
+    def source_files(self) -> list[Path]:
+        """The files on which labels depend, whose hashes are part of a run's identity (`common/plugins.py`)."""
+        return [*sources.of_packages("game", "mcts", "networks"), finding.network_file(self.network)]
 
     def __call__(self, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
         """Label B positions, as `Labeller`."""
@@ -107,11 +105,6 @@ class DeviceLabeller:
 
         core = saved.load_core(finding.network_file(self.network))
         heads.require_value(core, str(self.network))
-        loaded = weights_hash(core)[:12]
-        if self.weights != loaded:
-            raise UserError(
-                f'{self.network}: its weights are "{loaded}", not "{self.weights}"; name them in your module'
-            )
         played = heads.played(copies.copy(core, self.precision))
         variables = played.trainable_variables, played.non_trainable_variables
         weights = tuple([variable.value for variable in part] for part in variables)

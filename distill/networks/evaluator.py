@@ -49,15 +49,13 @@ class NetworkEvaluator:
     Args:
       core: the network, with a value head; its weights are copied. Raises UserError for one without.
       precision: of the trunk's arithmetic.
-      most: boards that the search evaluates at once, where these are fewer than STEADY. The last digits depend on it,
-        and so may games of equal identity: those of a run of fewer than STEADY games and of a longer one.
     """
 
-    def __init__(self, core: keras.Model, precision: networks.Precision = "float32", most: int = STEADY) -> None:
+    def __init__(self, core: keras.Model, precision: networks.Precision = "float32") -> None:
         heads.require_value(core, networks.arch_of(core))
         is_fast = precision == "float32"
         self.network = fast_copy(core, inference=True) if is_fast else copy(core, _trunk_in_bfloat16)
-        self._size = min(STEADY, 1 << (most - 1).bit_length()) if is_fast and networks.on_cpu() else None
+        self._size = STEADY if is_fast and networks.on_cpu() else None
         self._batch = self._size or (BATCH if networks.on_cpu() else LARGE)
         self._graphs: dict[int, Callable[[Any], Any]] = {}
 

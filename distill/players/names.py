@@ -26,12 +26,12 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import file_hash, plugins
+from distill.common import UserError, file_hash, plugins
 from distill.common.executors import shared
 from distill.game import outputs
 from distill.mcts import compiling
@@ -208,6 +208,14 @@ def network_of(name: str) -> Path | None:
 def _base(name: str) -> Name:
     """The parts of a player's name, of a level's those of the player whose policy it changes."""
     return parse(levels.base_name(name) if name in LEVELS else name)
+
+
+def recorded(players: Sequence[str], load: Callable[[str], Any], *, fast: bool = False) -> tuple[Any, dict[str, Any]]:
+    """`load` of each of these players, and `evaluated` of all. Raises UserError where a file changes meanwhile."""
+    before, loaded = evaluated(players, fast=fast), [*map(load, players)]
+    if evaluated(players, fast=fast) != before:
+        raise UserError("a network was replaced while it was loaded; start the command again")
+    return loaded, before
 
 
 def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[str, Any]]:

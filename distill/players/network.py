@@ -129,7 +129,7 @@ class SearchPlayer:
     def search(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Searched:
         """Search each position; bitboards and seeds are uint64 (B,)."""
         simulations = len(mask) * self.settings.simulations * self.settings.votes
-        if simulations < SHARED_SIMULATIONS or self.workers.window == 1:  # this process computes
+        if simulations < SHARED_SIMULATIONS or self.workers.number == 1:  # this process computes
             return _search(self.settings, current, mask, seeds)
         size = -(-len(mask) // (4 * self.workers.number))  # several parts a worker: searches end at different times
         parts = [slice(start, start + size) for start in range(0, len(mask), size)]

@@ -36,7 +36,7 @@ def session(name: str, columns: Sequence[int], human: int, seed: int) -> str:
                 continue
             try:
                 word = input(f"Your turn ({SIDES[human]}): ").strip().lower()
-            except EOFError:  # the end of the input
+            except (EOFError, UnicodeDecodeError):  # the end of the input, or bytes that are no text
                 print()
                 break
             if word in ("q", "quit"):

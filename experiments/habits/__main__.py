@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 from pathlib import Path
 
-from distill.common import UserError
+from distill.common import UserError, write_json
 from distill.players.names import make
 from experiments.habits.measure import habits_of
 from experiments.habits.report import draw, tables
@@ -36,12 +35,12 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         players = [make(name) for name in arguments.players]
+        arguments.out.mkdir(parents=True, exist_ok=True)
         habits = {player.name: habits_of(player, arguments.games) for player in players}
-    except (UserError, ValueError) as error:
+    except (OSError, UserError, ValueError) as error:
         parser.error(str(error))
-    arguments.out.mkdir(parents=True, exist_ok=True)
     stored = {name: dataclasses.asdict(one) for name, one in habits.items()}
-    (arguments.out / "habits.json").write_text(json.dumps(stored, indent=1) + "\n")
+    write_json(arguments.out / "habits.json", stored)
     draw(arguments.out, habits)
     print(tables(habits))
     print(f"{arguments.out}: habits.json and four pictures")

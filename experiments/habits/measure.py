@@ -146,7 +146,9 @@ def threes_of(player: Player, boards: Mapping[str, GradedBoards]) -> tuple[dict[
             starts &= starts.sum(1, keepdims=True) == 1
             places = dict(zip(PLACES, (starts[:, 0], starts[:, 1] | starts[:, 2], starts[:, 3]), strict=True))
             for place, chosen in places.items():
-                rate = share(done[chosen], trials=1)
+                # A line in the centre is there in both orientations, one of the left or the right in one of them.
+                is_twice = place == "centre"
+                rate = share(done[chosen].reshape(1 + is_twice, -1).mean(0), trials=1 + is_twice)
                 rates[f"{task} {place}"] = Rate(rate=rate, chance=float(chance[chosen].mean()))
             # The second half holds the mirror images of the first, in the same order.
             lefts.append(done[places["left"]])
@@ -219,9 +221,11 @@ def games_of(player: Player, games: int) -> dict[str, Rate]:
         counted = counted & (columns & legal).any(1)
         done = columns[np.arange(len(mask)), move][counted].astype(float)
         numbers = game[counted]
-        means = [float(done[numbers == number].mean()) for number in np.unique(numbers)]
         chances = chance_of(columns, mask)[counted]
-        rates[name] = Rate(rate=share(means, trials=CELLS), chance=float(chances.sum()) / max(len(chances), 1))
+        means = [
+            [float(values[numbers == number].mean()) for number in np.unique(numbers)] for values in (done, chances)
+        ]
+        rates[name] = Rate(rate=share(means[0], trials=CELLS), chance=float(np.sum(means[1])) / max(len(means[1]), 1))
     return rates
 
 

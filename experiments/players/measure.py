@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from distill.common import canonical_json, read_object, write_atomically
+from distill.common import DataError, canonical_json, read_object, write_atomically
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
 from distill.networks import finding
@@ -75,7 +75,9 @@ def graded(
 ) -> dict[str, Any]:
     """The player's shares on at most `count` of the boards, by METRICS, and how many they are."""
     chosen = grading.sample(boards, count, seed) if count else boards
-    digest = hashlib.sha256(chosen.current.tobytes() + chosen.mask.tobytes()).hexdigest()
+    digest = hashlib.sha256(
+        b"".join(array.tobytes() for array in (chosen.current, chosen.mask, chosen.scores))
+    ).hexdigest()
 
     def grade() -> dict[str, Any]:
         shares = grading.by_set(chosen, grading.grade(player(name), chosen, seed))[chosen.sets[0]]
@@ -150,13 +152,20 @@ def processor() -> str:
 
 def _kept(file: Path, kind: str, players: Sequence[str], key: Any, measure: Callable[[], Any]) -> Any:
     """The result that the file holds under this key, or else of a fresh measurement, which is left there."""
-    stored, name = read_object(file), " ".join(players)
+    stored, name = _measured(file), " ".join(players)
     key = hashlib.sha256(canonical_json(key).encode()).hexdigest()
     if stored.get(kind, {}).get(name, {}).get("key") != key:
         record = {"key": key, "networks": evaluated(players, fast=True), "result": measure()}
         stored.setdefault(kind, {})[name] = record
         write_atomically(file, _lines(stored).encode())
     return stored[kind][name]["result"]
+
+
+def _measured(file: Path) -> dict[str, Any]:
+    """What the file holds; nothing where it is missing. Raises DataError for a damaged one, which would be replaced."""
+    if file.exists() and not read_object(file):
+        raise DataError(f"{file}: holds no measurements; restore it, delete it, or name another --out")
+    return read_object(file)
 
 
 def _lines(stored: Mapping[str, Mapping[str, Any]]) -> str:

@@ -210,5 +210,5 @@ def test_selfplay_resumes_after_a_kill_and_leaves_a_curve_and_a_network(tmp_path
     assert [float(row["iteration"]) for row in rows] == [1, 2, 3, 4]
     assert all(float(row["rows"]) >= 16 and float(row["steps"]) > 0 for row in rows)
     record = json.loads((tmp_path / "_run.json").read_text())
-    assert "replay" not in record["result"]
+    assert "counts" not in record["result"]
     assert saved.load_core(tmp_path / "best.keras").name == "pillar"

@@ -106,8 +106,8 @@ def test_iterations_by_numbers_do_not_depend_on_how_many_there_are():
 
 def test_the_record_of_a_run_with_the_same_settings_is_read_as_counts(tmp_path):
     file, counts = tmp_path / "_run.json", [{"games": 64, "steps": 0}, {"games": 0, "steps": 7}]
-    file.write_text(json.dumps({"identity": {"seed": 1, "schedule.minutes": 60.0}, "result": {"replay": counts}}))
-    same = {"seed": 1, "schedule.minutes": None, "replay": "its hash"}
+    file.write_text(json.dumps({"identity": {"seed": 1, "schedule.minutes": 60.0}, "result": {"counts": counts}}))
+    same = {"seed": 1, "schedule.minutes": None, "repeat": "its hash"}
     assert iterations.recorded(file, same) == [End(games=64, steps=0), End(games=0, steps=7, plays=False)]
     with pytest.raises(UserError, match=r"_run\.json: of a run with other settings \(seed 1 there, 2 here\)"):
         iterations.recorded(file, same | {"seed": 2})

@@ -1,8 +1,8 @@
-"""A run that ends by the clock (`selfplay --minutes`), and one that repeats it (`--replay`). Properties:
+"""A run that ends by the clock (`selfplay --minutes`), and one that repeats it (`--repeat`). Properties:
 
 - it leaves what it promises when its minutes are over, and gives up the games in flight;
 - its clock counts finished iterations, and games that end late once;
-- a replay gives the same games and weights, whether one worker plays or three, and where it was interrupted.
+- a repetition gives the same games and weights, whether one worker plays or three, and where it was interrupted.
 """
 
 import functools
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from helpers import change_record
 from network_helpers import killed_at
-from selfplay_helpers import forget_last, games_of, metrics_of, read, replay_of
+from selfplay_helpers import forget_last, games_of, metrics_of, read, repeat_of
 
 from distill import selfplay
 from distill.alphazero import grades, loop, run_files, workers
@@ -107,11 +107,11 @@ def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, cl
         read(folder)
 
     looks = clock.time
-    assert main(again, *FLAGS, "--replay", str(out / run_folder.RECORD), "--workers", "3") == 0
+    assert main(again, *FLAGS, "--repeat", str(out / run_folder.RECORD), "--workers", "3") == 0
     assert outcome(again) == outcome(out)
-    assert run_folder.result_of(again)["replay"] == run_folder.result_of(out)["replay"]
+    assert run_folder.result_of(again)["counts"] == run_folder.result_of(out)["counts"]
     assert clock.time - looks < looks / 2, "only the seconds of each iteration are measured"
-    inside = complaint(selfplay, *FLAGS, "--replay", out / run_folder.RECORD, "--restart", "--out", out)
+    inside = complaint(selfplay, *FLAGS, "--repeat", out / run_folder.RECORD, "--restart", "--out", out)
     assert "a run cannot be repeated in its own folder; name another --out" in inside
     assert outcome(again) == outcome(out), "nothing is deleted"
 
@@ -143,7 +143,7 @@ def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, mon
     assert metrics_of(out)[2]["games"] == 4
     shards = {path.name for path in out.glob("iterations/0003/games/shard*")}
     assert shards == {"shard-00000.parquet", "shard-00001.parquet"}
-    assert main(tmp_path / "again", *FLAGS, "--replay", str(out / run_folder.RECORD)) == 0
+    assert main(tmp_path / "again", *FLAGS, "--repeat", str(out / run_folder.RECORD)) == 0
     assert outcome(tmp_path / "again") == outcome(out)
 
 
@@ -159,8 +159,8 @@ def test_an_interrupted_run_has_the_minutes_that_are_left(tmp_path, clock):
     assert minutes_of(tmp_path) == pytest.approx(1, abs=0.15)
 
 
-def test_a_replay_gives_the_same_weights_however_it_is_run(tmp_path, complaint):
-    words = replay_of(COUNTS, tmp_path / "record.json", *FLAGS)
+def test_a_repetition_gives_the_same_weights_however_it_is_run(tmp_path, complaint):
+    words = repeat_of(COUNTS, tmp_path / "record.json", *FLAGS)
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     assert main(whole, *words) == 0
     assert [{name: row[name] for name in ("games", "steps")} for row in metrics_of(whole)] == COUNTS
@@ -170,14 +170,14 @@ def test_a_replay_gives_the_same_weights_however_it_is_run(tmp_path, complaint):
             main(stopped, *words, "--workers", "3")
     assert main(stopped, *words, "--workers", "3") == 0
     assert outcome(stopped) == outcome(whole)
-    replay_of(COUNTS[1:], tmp_path / "record.json", *FLAGS)
-    assert "replay" in complaint(selfplay, *words, "--out", stopped)
+    repeat_of(COUNTS[1:], tmp_path / "record.json", *FLAGS)
+    assert "repeat" in complaint(selfplay, *words, "--out", stopped)
 
 
 def test_the_average_plays_and_is_kept(tmp_path):
     """Not the weights that learn, which the checkpoint has."""
     out = tmp_path / "run"
-    words = replay_of(COUNTS, tmp_path / "record.json", *FLAGS, "--set", "ema=0.5")
+    words = repeat_of(COUNTS, tmp_path / "record.json", *FLAGS, "--set", "ema=0.5")
     with killed_at(loop, "iterate", 3):
         main(out, *words)
     kept = saved.load_core(out / finding.BEST)

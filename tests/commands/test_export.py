@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import pytest
 import yaml
-from helpers import REFERENCE, SHIPPED, state
+from helpers import REFERENCE, SHIPPED, change_record, state
 
 from distill import export
 from distill.common import UserError, file_hash, run_folder
@@ -112,6 +112,18 @@ def test_the_card_has_the_games_and_the_grades_of_this_very_network(trained):
     assert "grades" not in results
     assert results["training"]["arch"] == "cnn"
     assert card.results(trained / "nothing") == card.results(None)
+    change_record(trained, lambda record: record.update(result=None))
+    assert card.results(trained)["training"] == {"arch": "cnn", "finished": "no, this is the best network so far"}
+
+
+@pytest.mark.parametrize("name", ["pillar@puct:5", "starter"])
+def test_the_card_has_no_grades_of_a_search_or_a_level_with_this_network(trained, name):
+    def rename(record):
+        for part in ("players", "networks"):
+            record["result"][part] = {name: record["result"][part][str(trained)]}
+
+    change_record(trained / "evaluation", rename)
+    assert "grades" not in card.results(trained)
 
 
 def test_the_facts_of_a_self_play_run_are_those_of_the_whole_run(tmp_path):
@@ -142,6 +154,21 @@ def test_a_format_that_fails_leaves_the_old_files(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="ONNX"):
         publish.publish(REFERENCE / "cnn" / "best.keras", tmp_path, card.results(None), ["onnx"])
     assert state(tmp_path) == before
+
+
+def test_the_formats_of_an_earlier_export_are_written_again(tmp_path, monkeypatch):
+    shutil.copy(REFERENCE / "cnn" / "best.keras", tmp_path)
+    (tmp_path / "saved_model").mkdir()
+    (tmp_path / "saved_model" / "export.json").write_text('{"files": {"saved_model.pb": {}, "model.onnx": {}}}')
+    written = []
+
+    def watched(network, folder, results, others):
+        written.extend(others)
+        return {"savedmodel": Converted(difference=0.0)}
+
+    monkeypatch.setattr(publish, "publish", watched)
+    assert export.main([str(tmp_path), "--formats", "litert"]) == 0
+    assert {*written} == {"litert", "onnx"}
 
 
 def test_nothing_is_exported_into_a_network_that_ships(tmp_path, monkeypatch, complaint):

@@ -32,7 +32,7 @@ CASES: dict[str, tuple[str, str, list[str], list[list[str]]]] = {
     ),
     "selfplay": (
         "selfplay", run_files.KIND, NETWORK,
-        [["--preset", "hour", "--init", "none", "--replay", "ROOT/nope"], *NETWORKS, *NO_CLUSTER],
+        [["--preset", "hour", "--init", "none", "--repeat", "ROOT/nope"], *NETWORKS, *NO_CLUSTER],
     ),
     "games-only": ("selfplay", schema.GAMES, [*TINY_PLAY, *NETWORK], [*NETWORKS, *NO_CLUSTER]),
     "walk": ("walk", "walk against all replies", ["random", "--replies", "all", "--most-stones", "2"], []),

@@ -32,6 +32,7 @@ from distill.networks.evaluator import weights_hash
 from distill.training import continual, history, identity, step
 
 SMOKE = ["--preset", "smoke", "--set", "eval_boards=5"]
+GRADES = {f"{name}{metric}": 0.0 for name in ("", "heldout_") for metric in ("optimal", "outcome")}
 
 
 def weights(path: Path) -> list[Any]:
@@ -66,7 +67,7 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(tmp_path, small_netwo
     change_record(out, lambda record: record.update(result=None))
     assert selfplay.main([*command, "2"]) == 0
     assert run_folder.result_of(out)["iteration"] == 2
-    assert "replay" not in run_folder.result_of(out), "only a run by the clock is repeated"
+    assert "counts" not in run_folder.result_of(out), "only a run by the clock is repeated"
     assert (out / "history.csv").is_file()
     for each in both:
         assert each["games"] == 6
@@ -86,7 +87,7 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(tmp_path, small_netwo
 @pytest.mark.parametrize("accepted", [True, False])
 def test_the_gate_alone_decides_who_plays_next_and_a_rejected_learner_trains_on(accepted, tmp_path, quick, monkeypatch):
     monkeypatch.setattr(workers, "arena", lambda *_: 0.55 if accepted else 0.54)
-    monkeypatch.setattr(grades, "grade", lambda *_: {"outcome": 0.0})  # grades change nothing
+    monkeypatch.setattr(grades, "grade", lambda *_: GRADES)  # grades change nothing
     learned: list[str] = []
     learn = continual.learn
 

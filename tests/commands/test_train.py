@@ -111,7 +111,7 @@ def test_a_finished_run_says_so_without_loading_keras_and_misses_its_network(
     assert f"{out / BEST}: missing" in complaint(train, *again)
 
 
-def test_keras_callbacks_and_tensorboard_follow_a_training(trained, games, tmp_path, eagerly):
+def test_keras_callbacks_and_tensorboard_follow_a_training(trained, games, tmp_path, eagerly, capsys):
     class Recorder(keras.callbacks.Callback):
         rows: ClassVar[list[dict[str, float]]] = []
 
@@ -123,6 +123,7 @@ def test_keras_callbacks_and_tensorboard_follow_a_training(trained, games, tmp_p
     for restart in (False, True):
         Recorder.rows.clear()
         distill.train_network("cnn", callbacks=[Recorder()], restart=restart, **settings)
+    assert f"; python -m distill.export {tmp_path} exports it" in capsys.readouterr().out
     rows, stored = pd.DataFrame(Recorder.rows), pd.read_csv(tmp_path / "history.csv")
     pd.testing.assert_frame_equal(rows, stored, check_like=True, check_dtype=False)
     events = EventAccumulator(str(tmp_path / "tensorboard"))

@@ -86,6 +86,9 @@ def test_a_second_command_does_nothing_and_other_boards_stay(workplace, capsys):
         lose()  # as after a kill, and as somebody deletes a file
         assert prepare.main(["--packed", "boards"]) == 0
         assert (run_folder.read(Path("boards")), shard.read_bytes()) == (after, content)
+    shard.write_bytes(content[:-1])
+    assert prepare.main(["--packed", "boards"]) == 1
+    assert f"{shard}: " in capsys.readouterr().err
 
 
 def test_the_same_games_never_count_twice(workplace, complaint):

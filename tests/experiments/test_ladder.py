@@ -71,6 +71,11 @@ def test_measured_pairs_are_kept_and_an_interrupted_run_resumes(here, monkeypatc
     assert Path("page.md").read_bytes() == written
     assert ladder.main([*three, "--seed", "1"]) == 0
     assert len(played) == 7
+    measured = Path("out/measured.json")
+    measured.write_text(damaged := measured.read_text()[:-4])  # a typing mistake
+    assert ladder.main(three) == 1
+    assert "measured.json: holds no measurements" in capsys.readouterr().err
+    assert measured.read_text() == damaged
 
 
 def test_a_page_without_markers_and_players_that_cannot_be_ranked_are_refused(here, capsys):

@@ -24,11 +24,14 @@ def lines(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(published.provenance, "shipped", lambda place: root / place)
     write_games(GAMES, make_games(40, seed=1), identity={"noise_at": "move", "seed": 0})
-    with run_folder.opened(NETWORK, "training run", {}, settings={}, files=["best.keras", "history.csv"]) as folder:
+    with run_folder.opened(
+        NETWORK, "training run", {}, settings={"validation_fraction": 0.15}, files=["best.keras", "history.csv"]
+    ) as folder:
         folder.begin()
         saved.save_network(tiny_network(), NETWORK / "best.keras")
         (NETWORK / "history.csv").write_text("epoch,seconds\n1,60\n2,120\n")
-        folder.finish({"arch": "cnn", "epochs": 2.0})
+        games = [{"settings": dict(reader.open_run(GAMES).identity)}]
+        folder.finish({"arch": "cnn", "epochs": 2.0, "training_games": games})
     monkeypatch.setattr("sys.argv", ["published", str(GAMES), str(NETWORK)])
     published.main()
     cells = [[cell.strip() for cell in line.split("|")[1:4]] for line in capsys.readouterr().out.splitlines()[2:]]
@@ -62,3 +65,11 @@ def test_accuracy_is_measured_on_held_out_and_training_games(lines):
             assert line[1] == article
             assert re.match(r"[\d.]+", line[2])[0] == f"{100 * same[chosen].mean():.1f}"
     assert of_network[-1][2] == "2 and 3"
+
+
+def test_a_network_of_other_games_is_refused(lines, capsys, monkeypatch):
+    write_games(Path("others"), make_games(4, seed=2), identity={"noise_at": "move", "seed": 1})
+    monkeypatch.setattr("sys.argv", ["published", "others", str(NETWORK)])
+    with pytest.raises(SystemExit):
+        published.main()
+    assert "models/cnn: was not trained on the games in others" in capsys.readouterr().err

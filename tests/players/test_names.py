@@ -8,8 +8,8 @@ import zipfile
 import pytest
 from helpers import REFERENCE
 
-from distill.common import file_hash
-from distill.players.names import Name, check, evaluated, parse
+from distill.common import UserError, file_hash
+from distill.players.names import Name, check, evaluated, parse, recorded
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,16 @@ def test_a_record_names_the_file_that_is_evaluated_its_hash_and_its_precision(mo
         archive.writestr("config.json", '{"dtype": "mixed_bfloat16"}')
     (entry,) = evaluated([str(tmp_path / "half.keras")]).values()
     assert (entry["file"], entry["precision"]) == ("half.keras", "bfloat16")
+
+
+def test_a_network_that_is_replaced_while_it_is_loaded_is_refused(tmp_path):
+    network = tmp_path / "best.keras"
+    network.write_bytes(b"one")
+    loaded, records = recorded([str(tmp_path)], lambda name: (name, network.read_bytes()))
+    assert loaded == [(str(tmp_path), b"one")]
+    assert records[str(tmp_path)]["sha256"] == file_hash(network)
+    with pytest.raises(UserError, match="was replaced while it was loaded"):
+        recorded([str(tmp_path)], lambda _: network.write_bytes(b"two"))
 
 
 @pytest.mark.parametrize(

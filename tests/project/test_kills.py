@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 from helpers import make_games, same_record, shard_hashes, write_games
 from network_helpers import same
-from selfplay_helpers import metrics_of, replay_of
+from selfplay_helpers import metrics_of, repeat_of
 
 from distill import inspect
 from distill.common import run_folder
@@ -278,13 +278,13 @@ def repeated(folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_replay_survives_20_strikes(tmp_path):
+def test_a_repetition_survives_20_strikes(tmp_path):
     """`pillar`, with a process that trains and one that plays: weights equal to the last bit."""
     counts = [{"games": games, "steps": steps} for games, steps in ((40, 0), (20, 8), (20, 8), (20, 8), (0, 8))]
     flags = ["--preset", "hour", "--set", "teacher_simulations=20000", "--set", "eval_boards=5"]
     flags += ["--set", "shard_games=4", "--set", "lanes=8", "--set", "batch_size=32"]
     flags += ["--set", 'stages=[{"start": 0, "root": "gumbel", "simulations": 8, "noise_fraction": 0.25}]']
-    words = replay_of(counts, tmp_path / "record.json", *flags)
+    words = repeat_of(counts, tmp_path / "record.json", *flags)
     trial = Trial(
         command=lambda folder: ["-m", "distill.selfplay", *words, "--out", str(folder)],
         result="iterations/*/games/shard-*",

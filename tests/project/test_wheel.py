@@ -19,7 +19,7 @@ import distill
 from distill.common import provenance
 
 ROOT = Path(__file__).parents[2]
-SHIPS = ("data/benchmark", "data/reference/validation", "docs/benchmark.csv", "models/reference")
+SHIPS = ("LICENSE", "data/benchmark", "data/reference/validation", "docs/benchmark.csv", "models/reference")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_the_checkout_is_not_seen_and_version_licence_and_extras_are_its(install
     assert Path(file).is_relative_to(installed.python.parents[1])
     assert not [entry for entry in path if (installed.here / entry / "pyproject.toml").exists()]
     assert installed.distill("--version") == f"distill {distill.__version__}, commit {provenance.commit()}"
-    licence = installed.output("from distill.common import provenance; print(provenance.licence())")
+    licence = installed.output("from distill.common import provenance; print(provenance.shipped('LICENSE'))")
     assert Path(licence).read_bytes() == (ROOT / "LICENSE").read_bytes()
     line = installed.output("from distill.common.provenance import install_line; print(install_line('serve'))")
     assert line == 'python -m pip install "connect4-distill[serve]"'

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from distill.mcts.compiling import FOLDER
 
 Function = TypeVar("Function", bound=Callable[..., object])
-Bools: TypeAlias = NDArray[np.bool_]
 Int32s: TypeAlias = NDArray[np.int32]
 Int64s: TypeAlias = NDArray[np.int64]
 UInt64s: TypeAlias = NDArray[np.uint64]

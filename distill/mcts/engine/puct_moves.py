@@ -26,7 +26,6 @@ POLICY_UNITS = 1000
 @inline
 def start_search(trees: PuctTrees, lane: int) -> None:
     """The root has its row: mix noise into its priors, and into the weights of the printed rule."""
-    trees.root_expanded[lane] = True
     fraction = trees.parameters.noise_fraction
     if fraction > 0.0 and not trees.parameters.gumbel:
         gamma, mask = trees.draws.noise[lane, trees.step[lane]], trees.mask[lane]
@@ -132,7 +131,7 @@ def set_root(trees: PuctTrees, record: GameRecord, lane: int, game: int, step: i
     """Let the lane search this position of this game next."""
     trees.game[lane], trees.step[lane] = game, step
     trees.current[lane], trees.mask[lane] = record.current[game, step], record.mask[game, step]
-    trees.root_expanded[lane], trees.simulations[lane] = False, 0
+    trees.used[lane], trees.simulations[lane] = 0, 0
 
 
 # The Gumbel root ------------------------------------------------------------------------------------------------------

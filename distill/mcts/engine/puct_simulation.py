@@ -158,11 +158,9 @@ def keep_evaluation(trees: PuctTrees, lane: int, logits: Float32s, value: np.flo
 @inline
 def expand(trees: PuctTrees, lane: int) -> None:
     """Give the leaf its row, with the priors of its evaluation and what one ply of look-ahead proves."""
-    rows, floats, mask, depth = trees.rows, trees.floats, trees.leaf_mask[lane], trees.depth[lane]
-    node = int64(0)
-    if depth > 0:
-        node = trees.used[lane]
-        rows[trees.path[depth - 1, lane] + CHILD] = node
+    rows, floats, mask, node = trees.rows, trees.floats, trees.leaf_mask[lane], trees.used[lane]
+    if node > 0:
+        rows[trees.path[trees.depth[lane] - 1, lane] + CHILD] = node
     trees.used[lane] = node + 1
     base = root_row(trees, lane) + node * WIDTH
     tree.clear_row(rows, base, mask)
@@ -210,7 +208,7 @@ def advance_to_leaves(trees: PuctTrees, record: GameRecord, leaves: Int64s) -> i
     for lane in range(len(trees.game)):
         while trees.game[lane] >= 0:
             # A search begins with the evaluation of its root.
-            if not trees.root_expanded[lane]:
+            if trees.used[lane] == 0:
                 trees.depth[lane] = 0
                 trees.leaf_current[lane], trees.leaf_mask[lane] = trees.current[lane], trees.mask[lane]
             elif trees.simulations[lane] == trees.parameters.simulations:

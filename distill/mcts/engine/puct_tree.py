@@ -11,7 +11,7 @@ import numpy as np
 
 from distill.game.rules import CELLS, COLUMNS
 from distill.mcts.engine.best_ucb1 import SLOTS
-from distill.mcts.engine.jit import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s, inline, int64
+from distill.mcts.engine.jit import Float32s, Float64s, Int32s, Int64s, UInt64s, inline, int64
 from distill.mcts.engine.tree import CHILD, PRIOR, TOTAL, WIDTH, is_lost, is_proven, new_rows, plies_to_end, zeros
 from distill.mcts.results import GameRecord
 from distill.mcts.settings import C_BASE, UNIT, PuctSettings
@@ -56,7 +56,7 @@ class PuctTrees(NamedTuple):
     parameters: PuctParameters
     rows: Int32s  # (L * C * WIDTH,)
     floats: Float32s  # the same memory as floats
-    used: Int64s  # (L,) rows in use
+    used: Int64s  # (L,) rows in use; 0 until the root is evaluated
     bonus: Float64s  # (C,) exploration factor of a node entered N times
     draws: PuctDraws  # of the L games that the lanes play
     kept: KeptEvaluations
@@ -65,7 +65,6 @@ class PuctTrees(NamedTuple):
     step: Int64s  # (L,) position of the game
     current: UInt64s  # (L,) this position, the root
     mask: UInt64s
-    root_expanded: Bools  # (L,) whether the root has its row
     simulations: Int64s  # (L,) of this search so far
     weights: Float64s  # (L, 8) factors of the printed rule's exploration term at the root
     # Scratch of one simulation.
@@ -98,7 +97,6 @@ def new_trees(settings: PuctSettings, draws: PuctDraws, kept: KeptEvaluations, r
         game=np.arange(lanes),
         current=record.current[:lanes, 0].copy(),
         mask=record.mask[:lanes, 0].copy(),
-        root_expanded=np.zeros(lanes, np.bool_),
         weights=np.ones((lanes, SLOTS)),
         path=np.zeros((CELLS + 1, lanes), np.int64),
         scores=np.zeros(SLOTS),
