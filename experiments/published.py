@@ -90,7 +90,7 @@ def of_network(network: str, games: Path) -> list[Line]:
         raise UserError(f"{network}: not the folder of a finished training run")
     arch, fraction = str(record.result["arch"]), float(by_path(record.settings)["validation_fraction"])
     if reader.open_run(games).identity not in [run["settings"] for run in record.result["training_games"]]:
-        raise UserError(f"{network}: was not trained on the games in {games}, so none of them are held out")
+        raise UserError(f"{network}: was not trained on the games in {games}")
     article, article_training = PUBLISHED.get(arch, ("", ""))
     training, held_out = (reader.raw_rows([games], split, fraction) for split in (TRAINING, VALIDATION))
     shipped = reader.raw_rows([Path(provenance.shipped(VALIDATION_SET) or VALIDATION_SET)])

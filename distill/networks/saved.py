@@ -8,7 +8,6 @@ by `train --arch` or in an environment variable, never because the file names it
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +43,13 @@ def load_core(path: Path) -> keras.Model:
 
 def save_network(core: keras.Model, path: Path) -> None:
     """Write a `.keras` file as a whole, replacing the one before; a link stays a link."""
-    with tempfile.TemporaryDirectory() as folder:
-        core.save(file := Path(folder) / "network.keras")
-        write_atomically(path, file.read_bytes())
+    # Beside the file, where there is room; the next one replaces what a killed process leaves.
+    temporary = path.with_name(f".{path.name}.tmp.keras")  # Keras chooses the format by the suffix
+    try:
+        core.save(temporary)
+        write_atomically(path, temporary.read_bytes())
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def predict_with(core: keras.Model) -> Predict:
