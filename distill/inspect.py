@@ -111,10 +111,10 @@ def _quality(rows: reader.RawRows, identity: dict[str, Any], config: InspectConf
     lines = [["labels", f"not graded, because the solver is missing: {provenance.install_line('solver')}"]]
     if solver.is_installed():
         graded = labels.quality(rows, config.workers)
-        lines = [[f"labels, {name}, %", f"{percent(share)} of {share.units:,}"] for name, share in graded.items()]
+        lines = [[f"labels, {name}, %", f"{percent(share)} of {share.units:,} games"] for name, share in graded.items()]
     if teacher := labels.teacher_of(identity):
         ceiling = labels.noise_ceiling(rows, teacher, SEED, config.workers)
-        lines.append(["noise ceiling, %", f"{percent(ceiling)} of {ceiling.units:,}"])
+        lines.append(["noise ceiling, %", f"{percent(ceiling)} of {ceiling.units:,} games"])
     return lines
 
 

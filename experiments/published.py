@@ -89,7 +89,8 @@ def of_network(network: str, games: Path) -> list[Line]:
     if not isinstance(player, NetworkPlayer) or record is None or record.result is None:
         raise UserError(f"{network}: not the folder of a finished training run")
     arch, fraction = str(record.result["arch"]), float(by_path(record.settings)["validation_fraction"])
-    if reader.open_run(games).identity not in [run["settings"] for run in record.result["training_games"]]:
+    run = reader.open_run(games)
+    if (run.identity, run.games) not in [(one["settings"], one["games"]) for one in record.result["training_games"]]:
         raise UserError(f"{network}: was not trained on the games in {games}")
     article, article_training = PUBLISHED.get(arch, ("", ""))
     training, held_out = (reader.raw_rows([games], split, fraction) for split in (TRAINING, VALIDATION))

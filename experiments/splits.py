@@ -57,12 +57,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="runs of each [%(default)s]")
     parser.add_argument("--epochs", type=int, default=60, help="most epochs of each run [%(default)s]")
     parser.add_argument("--out", type=Path, default=Path("models/splits"), help="[%(default)s]")
+    parser.add_argument("--restart", action="store_true", help="delete the networks in --out, and train them again")
     arguments = parser.parse_args()
     if min(arguments.games, arguments.seeds, arguments.epochs) < 1:
         parser.error("--games, --seeds and --epochs must be at least 1")
     try:
         for name in arguments.archs:
             networks.trust(name)
+            if not networks.is_arch(name):
+                parser.error(f"--archs: {name} must be {networks.ARCH_RULE}")
         name, rows = read(arguments.data, arguments.games)
         lines = []
         for arch in arguments.archs:
@@ -70,12 +73,13 @@ def main() -> None:
                 say(f"{arch}, split by {split}")
                 results = [
                     accuracy(
-                        arguments.out / f"{arch}-{split}-seed{seed}",
+                        arguments.out / f"{arch}-{arguments.games}-{split}-seed{seed}",
                         {"run": name, "games": arguments.games},
                         rows,
                         arch,
                         split,
                         recipe(seed, arguments.epochs),
+                        arguments.restart,
                     )
                     for seed in range(arguments.seeds)
                 ]
@@ -132,13 +136,14 @@ def examples(rows: Columns) -> Examples:
 
 
 def accuracy(
-    out: Path, data: Mapping[str, object], rows: Columns, arch: str, split: Split, recipe: Recipe
+    out: Path, data: Mapping[str, object], rows: Columns, arch: str, split: Split, recipe: Recipe, restart: bool
 ) -> dict[str, float]:
     """Train a network, or resume, and return its top-1 accuracy: `validation` and `test`."""
     settings = {**data, "split": split, "held_out": HELD_OUT, "arch": arch, "recipe": as_json(recipe)}
     settings |= {"backend": backend.backend_name(), "encoding_version": ENCODING_VERSION}
     settings |= {"arch source": registry.trusted_source(arch)}
-    with run_folder.opened(out, "split", settings, settings=settings, files=train.FILES) as folder:
+    opened = run_folder.opened(out, "split", settings, settings=settings, files=train.FILES, restart=restart)
+    with opened as folder:
         if folder.result is None:
             networks.start_backend()
             from distill.networks import heads, saved

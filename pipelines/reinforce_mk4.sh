@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # REINFORCE with the two networks of Connect-Zero from scratch, three seeds each, and from a distilled network if `train`
 # has made one:
-#   pipelines/reinforce_mk4.sh          # about 14 hours of one core, nearly all of it for Mk4
+#   pipelines/reinforce_mk4.sh          # about 16 hours of one core of a Zen 4, 45 of a Zen 3, nearly all of it for Mk4
 #   pipelines/reinforce_mk4.sh small    # minutes: shows that it runs and starts to learn
 # Creates .venv if it is missing. Run it again to resume.
 set -euo pipefail

@@ -69,8 +69,9 @@ def quality(rows: RawRows, workers: int = 1) -> dict[str, Estimate]:
     with Progress(len(rows), "boards") as progress:
         scores = score_boards(rows.current, rows.mask, workers, progress.advance)
     optimal, outcome = grade_moves(scores, rows.label.astype(np.int64))
-    grades = {"optimal": optimal, "outcome": outcome, "critical": outcome[is_critical(scores)]}
-    return {metric: share(values, 1) for metric, values in grades.items()}
+    critical = is_critical(scores)
+    grades = {"optimal": share(optimal, 1, rows.game), "outcome": share(outcome, 1, rows.game)}
+    return grades | {"critical": share(outcome[critical], 1, rows.game[critical])}
 
 
 # The noise ceiling ----------------------------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ def noise_ceiling(rows: RawRows, settings: UctSettings, seed: int, workers: int 
     with Progress(len(rows) * LABELS, "labels") as progress:
         labels, visits = fresh_labels(rows.current, rows.mask, settings, seed, workers, progress.advance)
     own_mirror = is_own_mirror(rows.current, rows.mask)
-    return share(ceiling(fold_labels(labels, own_mirror), _fold_visits(visits, own_mirror)), LABELS)
+    return share(ceiling(fold_labels(labels, own_mirror), _fold_visits(visits, own_mirror)), LABELS, rows.game)
 
 
 def fresh_labels(

@@ -21,7 +21,7 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from distill.common import UserError, write_json
+from distill.common import UserError, listed, read_object, write_json
 from distill.players.names import make
 from experiments.habits.measure import habits_of
 from experiments.habits.report import draw, tables
@@ -33,14 +33,19 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=400, help="games of each player, an even number [%(default)s]")
     parser.add_argument("--out", type=Path, default=Path("models/habits"), help="[%(default)s]")
     arguments = parser.parse_args()
+    if arguments.games < 2 or arguments.games % 2:
+        parser.error(f"--games {arguments.games} must be an even number, at least 2")
+    file = arguments.out / "habits.json"
     try:
         players = [make(name) for name in arguments.players]
+        if others := sorted({*read_object(file)} - {player.name for player in players}):
+            raise UserError(f"{file}: has the habits of {listed(others)} and would be replaced; name another --out")
         arguments.out.mkdir(parents=True, exist_ok=True)
         habits = {player.name: habits_of(player, arguments.games) for player in players}
     except (OSError, UserError, ValueError) as error:
         parser.error(str(error))
     stored = {name: dataclasses.asdict(one) for name, one in habits.items()}
-    write_json(arguments.out / "habits.json", stored)
+    write_json(file, stored)
     draw(arguments.out, habits)
     print(tables(habits))
     print(f"{arguments.out}: habits.json and four pictures")

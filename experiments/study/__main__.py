@@ -33,11 +33,11 @@ from distill.evaluation import grading, labels
 from distill.games import reader
 from distill.games.schema import VALIDATION
 from distill.networks import finding
-from distill.networks.finding import BEST
 from distill.players import names, player
 from distill.players.intervals import Estimate
 from distill.players.names import identity
 from distill.train import TrainConfig
+from distill.training.identity import BEST, LAST
 from experiments.study import page as pages
 from experiments.study import plan as plans
 from experiments.study import results as graded
@@ -48,6 +48,8 @@ STEPS: tuple[Step, ...] = get_args(Step)
 HERE = Path(__file__).parent
 FRACTION: float = TrainConfig.model_fields["validation_fraction"].default
 """Share of the games that are validation games."""
+NETWORKS = {"best": BEST, "last": LAST}
+"""Files of the networks that a tier may grade."""
 RECORD = "study.json"
 """What this command notes of a finished run, in the run's folder."""
 
@@ -164,9 +166,13 @@ def _flags(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
     return [*flags, "--data", str(_folder(config, plan, settings.data)), "--out", str(_run_folder(config, name, seed))]
 
 
-def _is_finished(folder: Path, flags: list[str]) -> bool:
-    """Whether a run was trained to its end with these flags, and not with those of an earlier recipe."""
-    return bool(run_folder.result_of(folder)) and read_object(folder / RECORD).get("train") == flags
+def _is_finished(folder: Path, flags: list[str], made_of: list[str] | None) -> bool:
+    """Whether a run was trained to its end with these flags and games, and not with those of an earlier recipe.
+
+    Its games may be gone.
+    """
+    record = read_object(folder / RECORD) if run_folder.result_of(folder) else {}
+    return record.get("train") == flags and made_of in (None, record.get("made_of"))
 
 
 def _depends_on(games_folder: Path, flags: list[str]) -> list[str] | None:
@@ -191,7 +197,7 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
         return "left out"
     flags = _flags(config, plan, tier, name, seed)
     made_of = _depends_on(folder, flags)
-    if made_of and _is_finished(out, flags) and read_object(out / RECORD).get("made_of") == made_of:
+    if made_of and _is_finished(out, flags, made_of):
         return "done"
     try:
         with run_folder.locked(out):  # the trainer takes it in a moment, and holds it where only this process is killed
@@ -232,24 +238,21 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     if config.boards:
         boards = grading.sample(boards, config.boards, 0)
     names = tier.runs or tuple(plan.runs)
-    finished = {
-        name: seeds
-        for name in names
-        if (
-            seeds := [
-                seed
-                for seed in tier.seeds
-                if _is_finished(_run_folder(config, name, seed), _flags(config, plan, tier, name, seed))
-            ]
-        )
-    }
+    finished: dict[str, list[int]] = {}
+    for name in names:
+        for seed in tier.seeds:
+            flags = _flags(config, plan, tier, name, seed)
+            made_of = _depends_on(_folder(config, plan, plan.runs[name].data), flags)
+            if _is_finished(_run_folder(config, name, seed), flags, made_of):
+                finished.setdefault(name, []).append(seed)
     if not finished:
         raise UserError(f"{_out(config)}: no finished run of tier {config.tier} to report on")
     grades: dict[str, dict[int, graded.Grades]] = {}
     rows = reader.raw_rows([_folder(config, plan, plan.rows)], VALIDATION, FRACTION) if plan.rows else None
     for name, seeds in finished.items():
         say(f"grading {name}")
-        grades[name] = {seed: _grades_of_run(boards, rows, _run_folder(config, name, seed)) for seed in seeds}
+        files = {seed: _run_folder(config, name, seed) / NETWORKS[tier.network] for seed in seeds}
+        grades[name] = {seed: _grades_of_run(boards, rows, file) for seed, file in files.items()}
     results = [_result(config, plan, boards, name, grades) for name in finished]
     lines = [_line(config, boards, word) for word in plan.players]
     labelled = {
@@ -268,8 +271,8 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
         else {}
     )
     usual = StudyConfig()
-    flags = {name: getattr(config, name) for name in ("recipe", "tier", "half", "boards", "page")}
-    changed = [f"--{name} {value}" for name, value in flags.items() if name == "tier" or value != getattr(usual, name)]
+    given = {name: getattr(config, name) for name in ("recipe", "tier", "half", "boards", "page")}
+    changed = [f"--{name} {value}" for name, value in given.items() if name == "tier" or value != getattr(usual, name)]
     pages.write(page, plan, str(config.tier), graded_on, results, lines, labelled, histories, " ".join(changed))
     print("\n\n".join(filter(None, (graded.markdown(results, lines), graded.labels(labelled)))), end="\n\n")
     best = max(results, key=lambda result: result.shares["optimal"].mean)
@@ -277,17 +280,17 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     return f"{page}: {len(results)} of {len(names)} runs, {best.name} is best with {optimal:.1f} % optimal on {main}"
 
 
-def _grades_of_run(boards: benchmark.GradedBoards, rows: reader.RawRows | None, folder: Path) -> graded.Grades:
-    key = f"{file_hash(folder / BEST)} {_digest(boards.current, boards.mask, boards.scores)}"
+def _grades_of_run(boards: benchmark.GradedBoards, rows: reader.RawRows | None, network: Path) -> graded.Grades:
+    key = f"{file_hash(network)} {_digest(boards.current, boards.mask, boards.scores)}"
     if rows is not None:
         key += f" {_digest(rows.current, rows.mask, rows.label)}"
-    return graded.grade(lambda: _network(folder), boards, 0, folder / "grades.npz", key, rows)
+    return graded.grade(lambda: _network(network), boards, 0, network.with_name("grades.npz"), key, rows)
 
 
 def _quality(config: StudyConfig, plan: Plan, data: str) -> dict[str, Estimate]:
     """What the solver says of a sample of the labels of a data set; it is asked once about the same rows."""
     rows = labels.sample(reader.raw_rows([_folder(config, plan, data)]), plan.labels, 0)
-    file, key = _out(config) / "labels" / f"{data}.json", _digest(rows.current, rows.mask, rows.label)
+    file, key = _out(config) / "labels" / f"{data}.json", _digest(rows.game, rows.current, rows.mask, rows.label)
     if (stored := read_object(file)).get("key") != key:
         shares = labels.quality(rows, config.workers)
         stored = {"key": key, "shares": {name: dataclasses.asdict(share) for name, share in shares.items()}}
@@ -295,12 +298,12 @@ def _quality(config: StudyConfig, plan: Plan, data: str) -> dict[str, Estimate]:
     return {name: Estimate(**share) for name, share in stored["shares"].items()}
 
 
-def _network(folder: Path) -> player.Player:
-    """The network of a run, which may be one of the study's shapes."""
+def _network(file: Path) -> player.Player:
+    """A network of a run, which may be one of the study's shapes."""
     networks.start_backend()
     from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
 
-    return names.make(str(folder))
+    return names.make(str(file))
 
 
 def _line(config: StudyConfig, boards: benchmark.GradedBoards, word: str) -> graded.Line:
@@ -324,18 +327,15 @@ def _result(
     settings, ours = plan.runs[name], grades[name]
     theirs = grades.get(settings.against, {})
     common = sorted(set(ours) & set(theirs))
-    folder = _run_folder(config, name, min(ours))
-    trained, record = run_folder.result_of(folder), read_object(folder / RECORD)
+    trained = [run_folder.result_of(_run_folder(config, name, seed)) for seed in ours]
+    record = read_object(_run_folder(config, name, min(ours)) / RECORD)
     facts = {key: record.get(key) for key in ("games", "rows")}
-    facts |= {key: trained.get(key) for key in ("parameters", "training_boards", "epochs", "best_step", "steps")}
-    facts |= {"top1_all": trained.get("top1_all")}
+    facts |= {key: trained[0].get(key) for key in ("parameters", "training_boards", "epochs", "steps")}
+    facts["best_step"] = " ".join(str(result.get("best_step")) for result in trained)
     if plan.over_time:  # of runs with one table and one target
-        facts["validation_loss"] = trained.get("validation_loss")
+        facts["validation_loss"] = trained[0].get("validation_loss")
     mean, shares = graded.mean([*ours.values()]), [graded.shares(boards, one) for one in ours.values()]
     by_seed = {metric: tuple(one[metric].mean for one in shares) for metric in shares[0] if metric != "outcome"}
-    if "top1" in by_seed:
-        of_seeds = [run_folder.result_of(_run_folder(config, name, seed)) for seed in ours]
-        by_seed["own_top1"] = tuple(result["top1_all"] for result in of_seeds)
     return graded.Result(
         name=name,
         change=settings.change,

@@ -11,7 +11,7 @@ from distill.common import UserError, write_atomically
 from distill.players.intervals import Estimate
 from experiments.study import plots
 from experiments.study.plan import Plan, Run
-from experiments.study.results import Line, Result, csv, labels, markdown, seeds
+from experiments.study.results import Line, Result, csv, labels, labels_csv, markdown, seeds
 
 MADE_BY = "python -m experiments.study"
 """The command that every page names."""
@@ -42,7 +42,7 @@ def write(
     histories: Mapping[str, pd.DataFrame],
     flags: str,
 ) -> None:
-    """Write the page of one tier, its table (CSV) and the pictures that have enough runs.
+    """Write the page of one tier, its tables (CSV) and the pictures that have enough runs.
 
     Args:
       page: the Markdown file; the names of the CSV and the pictures beside it start with its stem.
@@ -84,6 +84,8 @@ def write(
         f"All figures: [`{page.stem}.csv`]({page.stem}.csv). `{MADE_BY} {flags}` made this page.",
     ]
     write_atomically(page.with_suffix(".csv"), csv(results).encode())
+    if labelled:
+        write_atomically(page.with_name(f"{page.stem}-labels.csv"), labels_csv(labelled).encode())
     write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())
 
 

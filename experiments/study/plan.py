@@ -37,9 +37,13 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Tier:
-    """Flags of every run, its seeds, which runs there are (none names all), and steps of those that have their own."""
+    """Flags of every run, its seeds, which runs there are (none names all), and steps of those that have their own.
+
+    `network` is graded: "best", of the smallest validation loss, or "last", after all steps.
+    """
 
     train: str
+    network: str = "best"
     seeds: tuple[int, ...] = (0,)
     runs: tuple[str, ...] = ()
     steps: Mapping[str, int] = field(default_factory=dict)
@@ -75,6 +79,8 @@ def read(path: Path) -> Plan:
         plan = Plan(**_tuples(content))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path}: not a recipe ({type(error).__name__}: {error})") from None
+    if others := sorted({tier.network for tier in plan.tier.values()} - {"best", "last"}):
+        raise UserError(f"{path}: no network {', '.join(others)}; a tier grades best or last")
     known = set(plan.runs)
     asked = {*plan.learning_curve, *plan.targets, *(run.against for run in plan.runs.values() if run.against)}
     asked |= {name for tier in plan.tier.values() for name in (*tier.runs, *tier.steps)}

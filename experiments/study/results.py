@@ -62,10 +62,10 @@ class Result:
     Attributes:
       name, change, confounded: from the plan: what is changed, and what else changes with it.
       against: the run it is compared with; None for the baseline.
-      facts: numbers of the training run by name, of the first seed.
+      facts: numbers of the training run by name, of the first seed; `best_step` of each seed.
       shares: metric → share on the main set; of `top1` on the rows.
       gaps: metric → paired difference from `against`; empty if that run is missing.
-      by_seed: metric → share of each seed; `own_top1` is on the validation rows that its training measured.
+      by_seed: metric → share of each seed.
       tactics: mean of optimal over the sets chosen for a tactical motif.
     """
 
@@ -170,6 +170,17 @@ def _row(result: Result) -> dict[str, Any]:
     return row | {f"{metric}_by_seed": shares for metric, shares in by_seed.items()}
 
 
+def labels_csv(quality: Mapping[str, Mapping[str, Estimate]]) -> str:
+    """The grades of labels, one row a data set."""
+    rows = []
+    for name, graded in quality.items():
+        row: dict[str, Any] = {"data": name, "games": graded["optimal"].units}
+        for metric, estimate in graded.items():
+            row |= _columns(metric, estimate)
+        rows.append(row)
+    return pd.DataFrame(rows).to_csv(index=False, float_format="%.5f")
+
+
 def _columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
     columns = (None, None, None) if estimate is None else (estimate.mean, estimate.low, estimate.high)
     return dict(zip((name, f"{name}_low", f"{name}_high"), columns, strict=True))
@@ -210,7 +221,7 @@ def labels(quality: Mapping[str, Mapping[str, Estimate]]) -> str:
         [name, f"{graded['optimal'].units:,}", *(percent(estimate) for estimate in graded.values())]
         for name, graded in quality.items()
     ]
-    return table(["data", "labels", *next(iter(quality.values()))], rows) if rows else ""
+    return table(["data", "games", *next(iter(quality.values()))], rows) if rows else ""
 
 
 def _number(value: Any) -> str:

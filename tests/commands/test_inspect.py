@@ -221,11 +221,13 @@ def test_a_sample_of_labels_is_graded_and_the_teacher_labels_it_again(tmp_path, 
     monkeypatch.setattr(labels, "quality", lambda rows, workers: graded)
     monkeypatch.setattr(solver, "is_installed", lambda: True)
     table = printed(capsys, tmp_path / "games", "--labels", "30")
-    assert table["labels, optimal, %"] == f"{percent(graded['optimal'])} of 2"
+    assert table["labels, optimal, %"] == f"{percent(graded['optimal'])} of 2 games"
     rows = labels.sample(reader.raw_rows([tmp_path / "games"]), 30, seed=0)
     teacher = labels.teacher_of(TEACHER.games_identity())
     assert teacher is not None
-    assert table["noise ceiling, %"] == f"{percent(labels.noise_ceiling(rows, teacher, seed=0))} of 30"
+    ceiling = labels.noise_ceiling(rows, teacher, seed=0)
+    assert ceiling.units == len(np.unique(rows.game)) < 30
+    assert table["noise ceiling, %"] == f"{percent(ceiling)} of {ceiling.units} games"
     for other in ({"search_version": 0}, {"votes": 10**9}):
         assert labels.teacher_of(TEACHER.games_identity() | other) is None, other
 

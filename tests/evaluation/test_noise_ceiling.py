@@ -88,5 +88,5 @@ def test_the_ceiling_is_1_where_a_win_is_on_the_board_and_lower_elsewhere(rows):
     assert labels.tolist() == [[0] * 9], "the win is seen whatever the noise"
     noisy = noise_ceiling(rows, SETTINGS, seed=0)
     assert 1 / 7 < noisy.low < noisy.mean < noisy.high < 1
-    assert noisy.units == len(rows)
+    assert noisy.units == len(np.unique(rows.game)) == 4
     assert noisy == noise_ceiling(rows, SETTINGS, seed=0)

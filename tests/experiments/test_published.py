@@ -30,7 +30,7 @@ def lines(tmp_path, monkeypatch, capsys):
         folder.begin()
         saved.save_network(tiny_network(), NETWORK / "best.keras")
         (NETWORK / "history.csv").write_text("epoch,seconds\n1,60\n2,120\n")
-        games = [{"settings": dict(reader.open_run(GAMES).identity)}]
+        games = [{"settings": dict(reader.open_run(GAMES).identity), "games": 40}]
         folder.finish({"arch": "cnn", "epochs": 2.0, "training_games": games})
     monkeypatch.setattr("sys.argv", ["published", str(GAMES), str(NETWORK)])
     published.main()

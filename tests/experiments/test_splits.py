@@ -60,6 +60,13 @@ def test_every_network_is_trained_once(games, capsys, monkeypatch):
     splits.main()
     assert capsys.readouterr().out == first
     assert built == ["cnn"] * 3
+    monkeypatch.setattr("sys.argv", [*words.split(), "--restart"])
+    splits.main()
+    assert built == ["cnn"] * 6
+    monkeypatch.setattr("sys.argv", words.replace("cnn", "cmn").split())
+    with pytest.raises(SystemExit):
+        splits.main()
+    assert "--archs: cmn must be " in capsys.readouterr().err
 
 
 def test_intervals_are_students_t_over_the_seeds():

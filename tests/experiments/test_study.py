@@ -4,6 +4,7 @@ figures are those of the networks and labels.
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -75,10 +76,12 @@ def here(tmp_path, monkeypatch):
         calls.append([module, *flags])
         out = Path(flags[flags.index("--out") + 1])
         out.mkdir(parents=True, exist_ok=True)
-        metrics = {"parameters": 7, "training_boards": 100, "epochs": 2, "steps": 20, "top1_all": 0.5}
-        with run_folder.opened(out, "training run", {"seed": 1}, settings={}, files=["best.keras"]) as folder:
+        metrics = {"parameters": 7, "training_boards": 100, "epochs": 2, "steps": 20, "best_step": 10}
+        files = ["best.keras", "last.keras"]
+        with run_folder.opened(out, "training run", {"seed": 1}, settings={}, files=files) as folder:
             folder.begin()
-            (out / "best.keras").write_text(shlex.join(flags))
+            for name in files:
+                (out / name).write_text(shlex.join(flags))
             folder.finish(metrics)
         return 0
 
@@ -134,6 +137,7 @@ def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
     table = pd.read_csv("page/study.csv").set_index("run")
     assert list(table.index) == ["baseline", "few", "vote"]
     assert table.loc["few", "games"] == 4
+    assert table.loc["few", "best_step"] == "10 10"
     gap = table.loc["vote", "optimal"] - table.loc["baseline", "optimal"]
     assert gap > 0, "tactical play is better than random play"
     assert table.loc["vote", "optimal_difference"] == pytest.approx(gap, abs=2e-5)
@@ -142,9 +146,21 @@ def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
     graded.clear()
     assert run() == 0
     assert calls == graded == [], "runs and grades are kept"
-    Path("models/study/study/tier1/baseline-seed1/best.keras").write_text("another")
+    network = Path("models/study/study/tier1/baseline-seed1/best.keras")
+    network.write_text("another")
     assert run("--do", "report") == 0
-    assert graded == ["models/study/study/tier1/baseline-seed1"], "another network is graded again"
+    assert graded == [str(network)], "another network is graded again"
+    graded.clear()
+    Path("study.toml").write_text(SMALL.replace("seeds = [0, 1]", 'seeds = [0, 1]\nnetwork = "last"'))
+    assert run("--do", "report") == 0
+    assert graded == [str(network.with_name("last.keras"))], "the others are best and last"
+    shutil.rmtree("few")
+    write_games(Path("few"), make_games(4, seed=2), identity={"settings": {"few": True}})
+    assert run("--do", "report") == 0
+    assert "2 of 4 runs" in capsys.readouterr().out, "a network of other games is not that of the recipe"
+    shutil.rmtree("few")
+    assert run("--do", "report") == 0
+    assert "3 of 4 runs" in capsys.readouterr().out, "games may be gone"
 
 
 def test_top1_is_that_of_validation_rows_and_the_solver_grades_labels(here, monkeypatch):
@@ -170,9 +186,12 @@ def test_top1_is_that_of_validation_rows_and_the_solver_grades_labels(here, monk
     assert 0 < np.mean(same) < 1
     assert table.loc["vote", "top1"] == pytest.approx(np.mean(same), abs=1e-5)
     assert table.loc["vote", "top1_difference"] == 0
-    assert table.loc["vote", "own_top1_by_seed"] == "0.50000 0.50000"
     assert asked == [6, 6], "the labels of `games` and of `few`"
-    assert "| games | 6 " in re.sub(" +", " ", Path("page/study.md").read_text())
+    games = len(np.unique(labels.sample(reader.raw_rows([Path("games")]), 6, 0).game))
+    assert f"| games | {games} " in re.sub(" +", " ", Path("page/study.md").read_text())
+    graded = pd.read_csv("page/study-labels.csv").set_index("data")
+    assert graded.loc["games", "games"] == games
+    assert graded.loc["games", "optimal"] == 1
     assert run("--do", "report") == 0
     assert asked == [6, 6], "grades of labels are kept"
 
