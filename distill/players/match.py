@@ -97,18 +97,18 @@ def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int
 
     live = np.arange(len(pairings))
     while len(live):
-        # One batch for each player that is to move somewhere.
+        # The player that is to move in most games moves in them; the other games wait, so batches are large.
         plies = np.bitwise_count(mask).astype(np.int64)
         to_move = seats[live, plies[live] % 2]
-        for index in np.unique(to_move):
-            games = live[to_move == index]
-            seeds = seeds_for(seed, games, plies[games])
-            columns = checked_choices(players[index], current[games], mask[games], seeds).moves
-            batches.append((boards(current[games], mask[games]), columns, games))
-            for game, column in zip(games, columns, strict=True):
-                lines[game].append(int(column))
-            current[games], mask[games], won = after_moves(current[games], mask[games], columns)
-            results[games] = np.where(won, 1 - 2 * (plies[games] % 2), 0)  # for the player with the first stone
+        index = int(np.bincount(to_move).argmax())
+        games = live[to_move == index]
+        seeds = seeds_for(seed, games, plies[games])
+        columns = checked_choices(players[index], current[games], mask[games], seeds).moves
+        batches.append((boards(current[games], mask[games]), columns, games))
+        for game, column in zip(games, columns, strict=True):
+            lines[game].append(int(column))
+        current[games], mask[games], won = after_moves(current[games], mask[games], columns)
+        results[games] = np.where(won, 1 - 2 * (plies[games] % 2), 0)  # for the player with the first stone
         # Finished games leave the batch.
         over = (results[live] != 0) | (mask[live] == FULL_BOARD)
         advance(int(over.sum()))
