@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from distill.game.rules import CELLS
 from distill.networks import saved
-from distill.networks.copies import copy
+from distill.networks.copies import copy, copy_weights
 from distill.players.intervals import share
 from distill.players.match import Games, Pairing, play_games, results_of
 from distill.players.network import NetworkPlayer
@@ -85,7 +85,7 @@ class GamesStream(Iterator[Batch]):
         settings, state = self.config.opponents, self.state
         state.window, passed = decide(state.window, self.points.tolist(), settings)
         if passed:
-            self.opponents[state.replaced % settings.number].set_weights(self.learner.get_weights())
+            copy_weights(self.learner, self.opponents[state.replaced % settings.number])
             state.replaced += 1
 
 

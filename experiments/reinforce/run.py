@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from distill.common import Progress, UserError, say
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import finding, heads, saved
-from distill.networks.copies import copy
+from distill.networks.copies import fast_copy
 from distill.networks.predict import Predict
 from distill.players.intervals import share
 from distill.players.match import play_games, results_of
@@ -116,7 +116,7 @@ def learner(core: keras.Model, config: ReinforceConfig) -> step.TrainingModel:
     if learning.baseline == "value":
         heads.require_value(core, core.name)
     loss = partial(policy_gradient_loss, baseline=learning.baseline, value_weight=learning.value_weight)
-    model = step.compiled(copy(core, config.precision), config.recipe(), loss, Learner)
+    model = step.compiled(fast_copy(core, config.precision), config.recipe(), loss, Learner)
     assert isinstance(model, Learner)
     model.entropy = keras.metrics.Mean(name="entropy")
     if keras.backend.backend() == "tensorflow":
