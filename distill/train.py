@@ -50,7 +50,7 @@ PLACES = ("init", "out", "data", "prepared", "export", "restart", "log")
 PRESETS: cli.Presets = {
     "published": cli.Preset(
         "the recipe of the UT Project: Adam, plateau schedule, one-hot votes",
-        {"target": "vote", "optimizer": "adam", "schedule": "plateau", "lr": 1e-3, "epochs": 60},
+        {"target": "vote", "weight_decay": 0.0, "schedule": "plateau", "lr": 1e-3, "epochs": 60},
     ),
     "smoke": cli.smoke(
         data=(cli.SMOKE_DATA / "games",),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from distill.common.settings import Seed, Settings
 
@@ -41,20 +40,14 @@ class Optimization(Settings):
     """boards per step"""
     lr: float = Field(2e-3, gt=0)
     """peak learning rate"""
-    optimizer: Literal["adamw", "muon", "adam", "sgd"] = "adamw"
-    """muon: hidden matrices by Muon, the rest by adamw; adam: no weight decay; sgd: gradient norm at most 1"""
+    optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
+    """muon: hidden matrices by Muon, the rest by adamw; sgd: gradient norm at most 1"""
     weight_decay: float = Field(0.01, ge=0)
-    """decoupled weight decay per step, multiplied by the learning rate"""
+    """decoupled weight decay per step, multiplied by the learning rate; 0 with adamw is plain Adam"""
     ema: float = Field(0.0, ge=0, lt=1)
     """decay of the weights' exponential moving average, which is saved; 0: off"""
     mirror: bool = True
     """mirror each board with probability 1/2"""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _adam_decays_nothing(cls, values: Any) -> Any:
-        is_adam = isinstance(values, Mapping) and values.get("optimizer") == "adam"
-        return {**values, "weight_decay": 0.0} if is_adam else values
 
 
 class Recipe(Optimization):

@@ -111,10 +111,7 @@ def compiled(
 
 def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
     average = {"use_ema": recipe.ema > 0, "ema_momentum": recipe.ema}
-    decay = average | {"weight_decay": recipe.weight_decay}
-    # Plain Adam, as published; the others decay weights, but neither biases nor norms.
-    if recipe.optimizer == "adam":
-        return keras.optimizers.Adam(recipe.lr, **average)
+    decay = average | {"weight_decay": recipe.weight_decay}  # of weights, but not of biases and norms
     if recipe.optimizer == "muon":
         optimizer = keras.optimizers.Muon(
             recipe.lr, adam_weight_decay=recipe.weight_decay, exclude_layers=OUTPUT_LAYERS, **decay

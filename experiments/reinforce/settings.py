@@ -98,4 +98,4 @@ class ReinforceConfig(Settings):
     def recipe(self) -> Recipe:
         """How the learner trains; the learning rate is set at every step."""
         shared = {"precision": self.precision, "ema": self.learning.ema, "seed": self.seed, "lr": self.learning.lr[0]}
-        return build(Recipe, {"optimizer": "adam"}, shared)
+        return build(Recipe, {"weight_decay": 0.0}, shared)

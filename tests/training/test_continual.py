@@ -13,7 +13,7 @@ from distill.training import checkpoint, continual
 from distill.training.recipe import Recipe
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adamw", "muon", "sgd"])
 def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_path, small_networks):
     examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     recipe = build(

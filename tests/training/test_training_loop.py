@@ -83,12 +83,6 @@ def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
     assert last["training_loss"] < 1.2
 
 
-def test_plain_adam_is_recorded_without_weight_decay():
-    recipe = build(Recipe, {"optimizer": "adam", "weight_decay": 0.1})
-    assert recipe.weight_decay == 0
-    assert step.compiled(tiny(), recipe).optimizer.weight_decay is None
-
-
 def test_the_cosine_rises_falls_and_ends_at_zero():
     recipe, state = Recipe(lr=0.1), schedule.ValidatedState(planned_steps=1000)
     rates = [schedule.learning_rate(recipe, state, number) for number in range(1000)]
