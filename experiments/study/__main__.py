@@ -37,7 +37,6 @@ from distill.players import names, player
 from distill.players.intervals import Estimate
 from distill.players.names import identity
 from distill.train import TrainConfig
-from distill.training.identity import BEST, LAST
 from experiments.study import page as pages
 from experiments.study import plan as plans
 from experiments.study import results as graded
@@ -48,8 +47,6 @@ STEPS: tuple[Step, ...] = get_args(Step)
 HERE = Path(__file__).parent
 FRACTION: float = TrainConfig.model_fields["validation_fraction"].default
 """Share of the games that are validation games."""
-NETWORKS = {"best": BEST, "last": LAST}
-"""Files of the networks that a tier may grade."""
 RECORD = "study.json"
 """What this command notes of a finished run, in the run's folder."""
 
@@ -251,7 +248,7 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     rows = reader.raw_rows([_folder(config, plan, plan.rows)], VALIDATION, FRACTION) if plan.rows else None
     for name, seeds in finished.items():
         say(f"grading {name}")
-        files = {seed: _run_folder(config, name, seed) / NETWORKS[tier.network] for seed in seeds}
+        files = {seed: _run_folder(config, name, seed) / tier.network for seed in seeds}
         grades[name] = {seed: _grades_of_run(boards, rows, file) for seed, file in files.items()}
     results = [_result(config, plan, boards, name, grades) for name in finished]
     lines = [_line(config, boards, word) for word in plan.players]

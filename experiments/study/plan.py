@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import UserError
+from distill.training.identity import BEST, LAST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +40,11 @@ class Run:
 class Tier:
     """Flags of every run, its seeds, which runs there are (none names all), and steps of those that have their own.
 
-    `network` is graded: "best", of the smallest validation loss, or "last", after all steps.
+    The file `network` is graded: that of the smallest validation loss, or `last.keras`, that after all steps.
     """
 
     train: str
-    network: str = "best"
+    network: str = BEST
     seeds: tuple[int, ...] = (0,)
     runs: tuple[str, ...] = ()
     steps: Mapping[str, int] = field(default_factory=dict)
@@ -79,8 +80,8 @@ def read(path: Path) -> Plan:
         plan = Plan(**_tuples(content))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path}: not a recipe ({type(error).__name__}: {error})") from None
-    if others := sorted({tier.network for tier in plan.tier.values()} - {"best", "last"}):
-        raise UserError(f"{path}: no network {', '.join(others)}; a tier grades best or last")
+    if others := sorted({tier.network for tier in plan.tier.values()} - {BEST, LAST}):
+        raise UserError(f"{path}: no network {', '.join(others)}; a tier grades {BEST} or {LAST}")
     known = set(plan.runs)
     asked = {*plan.learning_curve, *plan.targets, *(run.against for run in plan.runs.values() if run.against)}
     asked |= {name for tier in plan.tier.values() for name in (*tier.runs, *tier.steps)}

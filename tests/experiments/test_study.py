@@ -151,7 +151,7 @@ def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
     assert run("--do", "report") == 0
     assert graded == [str(network)], "another network is graded again"
     graded.clear()
-    Path("study.toml").write_text(SMALL.replace("seeds = [0, 1]", 'seeds = [0, 1]\nnetwork = "last"'))
+    Path("study.toml").write_text(SMALL.replace("seeds = [0, 1]", 'seeds = [0, 1]\nnetwork = "last.keras"'))
     assert run("--do", "report") == 0
     assert graded == [str(network.with_name("last.keras"))], "the others are best and last"
     shutil.rmtree("few")
