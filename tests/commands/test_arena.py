@@ -84,6 +84,18 @@ def test_a_game_does_not_depend_on_those_beside_it():
     assert play_games(players, paired(0, 1, starts), seed=2).lines != together.lines
 
 
+def test_a_player_moves_in_all_games_that_wait_for_it():
+    sizes = []
+
+    class Counted(Fixed):
+        def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+            sizes.append(len(mask))
+            return super().choose(current, mask, seeds)
+
+    play_games([Counted("1212121"), Counted("1212121")], paired(0, 1, [()] * 4), seed=0)
+    assert sizes == [4, 8, 8, 8, 8, 8, 8, 4]
+
+
 def test_points_count_both_games_of_an_opening():
     starts = openings(4, 4, seed=0)
     pairings = paired(0, 1, starts) + paired(0, 2, starts)
