@@ -4,7 +4,7 @@
 #                  three rounds of games and training (3.5 hours on one core of a Zen 5)
 #   cnn, transformer
 #                  the published architectures, from scratch, on 20,000 games of the teacher (24 minutes on 2 cores of a
-#                  Zen 5); the CNN then trains on 28,000 more games (about 6 hours in all)
+#                  Zen 5); the CNN then trains on 28,000 more games (about 8 hours in all)
 #   cnn-strong, transformer-strong
 #                  start from the `cnn` and `transformer` that ship, not from those rebuilt here, and train on the table
 #                  that ships, labelled by PUCT searches (1.5 hours on one core of a Zen 5)
