@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # REINFORCE with the two networks of Connect-Zero from scratch, three seeds each, and from a distilled network if `train`
 # has made one:
-#   pipelines/reinforce_mk4.sh          # about 16 hours of one core of a Zen 4, 45 of a Zen 3, nearly all of it for Mk4
+#   pipelines/reinforce_mk4.sh          # about 6 hours of one core of a Zen 4
 #   pipelines/reinforce_mk4.sh small    # minutes: shows that it runs and starts to learn
 # Creates .venv if it is missing. Run it again to resume.
 set -euo pipefail
@@ -14,13 +14,14 @@ case ${1:-full} in
   full)
     suffix=''
     seeds='0 1 2'
-    from_scratch=(--steps 20000) # a million games
+    from_scratch=(--eval-every 400 --final-games 4000)
     from_distilled=(--steps 200)
     ;;
   small)
     suffix=-small
     seeds=0
-    from_scratch=(--steps 40 --eval-every 10 --final-games 1000)
+    few_steps=40
+    from_scratch=(--eval-every 10 --final-games 1000)
     from_distilled=(--steps 20 --eval-every 10 --final-games 1000)
     ;;
   *) fail "no such size: $1 (nothing, or small)" ;;
@@ -32,13 +33,19 @@ SECONDS=0
 players=()
 for network in dense mk4; do
   case $network in
-    dense) arch=(--arch experiments.dense:build --set arch.initializer=pytorch) ;;
-    mk4) arch=(--arch mk4) ;;
+    dense)
+      recipe=(--arch experiments.dense:build --set arch.initializer=pytorch)
+      steps=20000 # a million games
+      ;;
+    mk4) # as Connect-Zero's code has it
+      recipe=(--arch mk4 --baseline value --lr 1e-4 --entropy 0.05 0.05)
+      steps=6000
+      ;;
   esac
   for seed in $seeds; do
     say "1/3  $network, seed $seed, learns by self-play from scratch; its games won against random and punisher are recorded"
-    "$python" -m experiments.reinforce --preset published "${arch[@]}" "${from_scratch[@]}" --seed "$seed" \
-      --out "models/$network-reinforce-$seed$suffix"
+    "$python" -m experiments.reinforce --preset published "${recipe[@]}" --steps "${few_steps:-$steps}" \
+      "${from_scratch[@]}" --seed "$seed" --out "models/$network-reinforce-$seed$suffix"
     players+=("models/$network-reinforce-$seed$suffix")
   done
 done
