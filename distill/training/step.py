@@ -111,7 +111,7 @@ def compiled(
 
 def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
     average = {"use_ema": recipe.ema > 0, "ema_momentum": recipe.ema}
-    decay = average | {"weight_decay": recipe.weight_decay}  # of weights, but not of biases and norms
+    decay = average | {"weight_decay": recipe.weight_decay}
     if recipe.optimizer == "muon":
         optimizer = keras.optimizers.Muon(
             recipe.lr, adam_weight_decay=recipe.weight_decay, exclude_layers=OUTPUT_LAYERS, **decay
@@ -120,6 +120,7 @@ def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
         optimizer = keras.optimizers.SGD(recipe.lr, global_clipnorm=1.0, **decay)
     else:
         optimizer = keras.optimizers.AdamW(recipe.lr, **decay)
+    # Weights decay, biases and norms do not.
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     return optimizer
 
