@@ -107,8 +107,9 @@ def elo(
 def elo_with_intervals(points: NDArray[np.float64], seed: int, draws: int = 500) -> list[Estimate]:
     """One rating a player, mean 0, with the 2.5 and 97.5 % points of the Bayesian bootstrap.
 
-    A draw of it weighs every opening by Exp(1) and the half point of the prior by Gamma(½), which for two players and
-    independent games is Jeffreys' interval of the score; so a player that won every game has an interval too.
+    A draw of it weighs every opening, two games, by Exp(1), and the prior of half an opening by Gamma(½). For two
+    players and openings that are won or lost this is Jeffreys' interval of the share of openings; so a player that won
+    every game has an interval too.
 
     Args:
       points: (U, K, K), per opening the points of the row's player against the column's in their games from both
@@ -120,7 +121,7 @@ def elo_with_intervals(points: NDArray[np.float64], seed: int, draws: int = 500)
     scored, games = np.where(met, points, 0.0), 2.0 * met
     # Weigh openings at random, and fit the ratings again for each draw.
     weights = rng.standard_exponential((draws, len(points)))
-    prior = rng.standard_gamma(0.5, (draws, *points.shape[1:]))
+    prior = 2 * rng.standard_gamma(0.5, (draws, *points.shape[1:]))
     ratings = elo(scored.sum(0), games.sum(0))
     resampled = elo(np.tensordot(weights, scored, 1), np.tensordot(weights, games, 1), prior)
     low, high = np.percentile(resampled, [2.5, 97.5], axis=0)

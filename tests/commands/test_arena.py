@@ -124,6 +124,8 @@ def test_elo_is_what_the_scores_say():
     best, worst = elo_with_intervals(won, seed=0)
     assert best.low < best.mean < best.high < np.inf
     assert best.low > 200 > -200 > worst.high
+    # 50 of 50 openings: Jeffreys' interval begins at the 2.5 % point of Beta(50.5, 0.5).
+    assert 1 / (1 + 10 ** ((worst.high - best.low) / 400)) == pytest.approx(0.951, abs=0.01)
 
 
 def test_a_share_has_wilsons_interval():
