@@ -27,6 +27,7 @@ from pydantic import Field
 
 from distill import networks
 from distill.common import UserError, cli, cores, file_hash, read_object, run_folder, say, write_atomically, write_json
+from distill.common.command_line import parse
 from distill.common.settings import CommandLine, Settings
 from distill.datasets import benchmark
 from distill.evaluation import grading, labels
@@ -36,6 +37,7 @@ from distill.networks import finding
 from distill.players import names, player
 from distill.players.intervals import Estimate
 from distill.players.names import identity
+from distill.train import PRESETS as PRESETS_OF_TRAIN
 from distill.train import TrainConfig
 from experiments.study import page as pages
 from experiments.study import plan as plans
@@ -48,7 +50,7 @@ HERE = Path(__file__).parent
 FRACTION: float = TrainConfig.model_fields["validation_fraction"].default
 """Share of the games that are validation games."""
 RECORD = "study.json"
-"""What this command notes of a finished run, in the run's folder."""
+"""What this command notes of a finished run's games, in the run's folder: how many, their rows, and their hash."""
 
 
 class StudyConfig(Settings):
@@ -163,26 +165,31 @@ def _flags(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
     return [*flags, "--data", str(_folder(config, plan, settings.data)), "--out", str(_run_folder(config, name, seed))]
 
 
-def _is_finished(folder: Path, flags: list[str], made_of: list[str] | None) -> bool:
-    """Whether a run was trained to its end with these flags and games, and not with those of an earlier recipe.
+def _is_finished(folder: Path, flags: list[str], games: str | None) -> bool:
+    """Whether a run was trained to its end as it would be now with these flags, on the games of this hash.
 
-    Its games may be gone.
+    Its games and its initial network may be gone.
     """
-    record = read_object(folder / RECORD) if run_folder.result_of(folder) else {}
-    return record.get("train") == flags and made_of in (None, record.get("made_of"))
+    from experiments.study import train
+
+    record = run_folder.read(folder)
+    if record is None or record.result is None or games not in (None, read_object(folder / RECORD).get("sha256")):
+        return False
+    config = parse(train.StudyTrainConfig, flags, PRESETS_OF_TRAIN, prog="experiments study")
+    is_init_gone = config.init is not None and finding.find(config.init) is None
+    ours = train.known_by(config.replace(init=None) if is_init_gone else config)
+    return all(record.identity.get(name) == value for name, value in ours.items() if name != "init" or not is_init_gone)
 
 
-def _depends_on(games_folder: Path, flags: list[str]) -> list[str] | None:
-    """Hashes of the files that a run is trained on and begins from; None where it cannot be trained."""
+def _hash_of(folder: Path) -> str | None:
+    """The hash of games, as `LC_ALL=C sha256sum shard-*.parquet | sha256sum` prints it; None: `train` says why."""
     try:
-        run = reader.open_run(games_folder)
+        run = reader.open_run(folder)
         reader.verify([run])
-        init = [file_hash(finding.network_file(flags[flags.index("--init") + 1]))] if "--init" in flags else []
     except UserError:
-        return None  # `train` says why
-    # As `LC_ALL=C sha256sum shard-*.parquet | sha256sum` prints it.
+        return None
     lines = "".join(f"{shard.sha256}  {shard.name}\n" for shard in sorted(run.shards, key=lambda shard: shard.name))
-    return [hashlib.sha256(lines.encode()).hexdigest(), *init]
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) -> Ending:
@@ -193,8 +200,8 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
         say(f"{name} left out: {folder} holds no finished games")
         return "left out"
     flags = _flags(config, plan, tier, name, seed)
-    made_of = _depends_on(folder, flags)
-    if made_of and _is_finished(out, flags, made_of):
+    games = _hash_of(folder)
+    if games and _is_finished(out, flags, games):
         return "done"
     try:
         with run_folder.locked(out):  # the trainer takes it in a moment, and holds it where only this process is killed
@@ -204,9 +211,8 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
         return "left out"
     if _command("experiments.study.train", flags):
         return "failed"
-    games_of_run = reader.open_run(folder)
-    record = {"train": flags, "games": games_of_run.games, "rows": games_of_run.rows, "made_of": made_of}
-    write_json(out / RECORD, record)
+    run = reader.open_run(folder)
+    write_json(out / RECORD, {"games": run.games, "rows": run.rows, "sha256": games})
     return "done"
 
 
@@ -239,8 +245,8 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     for name in names:
         for seed in tier.seeds:
             flags = _flags(config, plan, tier, name, seed)
-            made_of = _depends_on(_folder(config, plan, plan.runs[name].data), flags)
-            if _is_finished(_run_folder(config, name, seed), flags, made_of):
+            games = _hash_of(_folder(config, plan, plan.runs[name].data))
+            if _is_finished(_run_folder(config, name, seed), flags, games):
                 finished.setdefault(name, []).append(seed)
     if not finished:
         raise UserError(f"{_out(config)}: no finished run of tier {config.tier} to report on")

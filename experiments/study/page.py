@@ -24,10 +24,10 @@ validation loss; *tactics*: the mean of optimal over the sets chosen for a tacti
 
 
 def require(page: Path) -> None:
-    """Raise UserError for an existing file that is no page of a study, because it would be replaced."""
-    if not page.is_file():
-        return
-    if MADE_BY not in page.read_text(encoding="utf-8", errors="replace"):
+    """Raise UserError for files that would be replaced: one that is no page of a study, and a CSV of no page."""
+    if not page.exists() and (csv_file := page.with_suffix(".csv")).exists():
+        raise UserError(f"{csv_file}: would be replaced; name another --page")
+    if page.is_file() and MADE_BY not in page.read_text(encoding="utf-8", errors="replace"):
         raise UserError(f"{page}: is no page of a study and would be replaced; name another --page")
 
 
@@ -83,10 +83,10 @@ def write(
         "\n".join(_changed(name, plan.runs[name], name in by_name) for name in plan.tier[tier].runs or plan.runs),
         f"All figures: [`{page.stem}.csv`]({page.stem}.csv). `{MADE_BY} {flags}` made this page.",
     ]
-    write_atomically(page.with_suffix(".csv"), csv(results).encode())
     if labelled:
         write_atomically(page.with_name(f"{page.stem}-labels.csv"), labels_csv(labelled).encode())
     write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())
+    write_atomically(page.with_suffix(".csv"), csv(results).encode())
 
 
 def _changed(name: str, settings: Run, is_there: bool) -> str:

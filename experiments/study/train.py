@@ -7,14 +7,18 @@ python -m experiments.study.train --arch column-threats --data data/games --out 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
 from distill import networks, train
-from distill.common import cli
+from distill.common import cli, sources
+from distill.training import identity
 from experiments.study import CANDIDATES, SHAPES
+
+if TYPE_CHECKING:
+    import keras
 
 WATCHED = 5000
 """Boards of a set, at most, on which a network is graded at such a look: `midgame` has as many in its dev half."""
@@ -39,7 +43,6 @@ def run(config: StudyTrainConfig) -> str:
     from distill.alphazero import grades
     from distill.networks import saved
     from distill.players.network import NetworkPlayer
-    from experiments.study import candidates, shapes
 
     boards = grades.boards(WATCHED)
 
@@ -48,9 +51,19 @@ def run(config: StudyTrainConfig) -> str:
             player = NetworkPlayer(name="network", predict=saved.predict_with(self.model))
             logs |= grades.grade(player, boards)
 
-    # Each has its file in the run's identity.
-    build = candidates.build if config.arch.name in CANDIDATES else shapes.build
-    return train.run(config, build, callbacks=[Watch()])
+    return train.run(config, _build_of(config), callbacks=[Watch()])
+
+
+def known_by(config: StudyTrainConfig) -> dict[str, Any]:
+    """The identity of a run with this config, without its data; an initial network has to be there."""
+    return identity.identity(config, train.PLACES, **{"build source": sources.source_hash(_build_of(config))})
+
+
+def _build_of(config: StudyTrainConfig) -> Callable[..., keras.Model]:
+    """The function that builds the run's network; the file that defines it is in the run's identity."""
+    from experiments.study import candidates, shapes
+
+    return candidates.build if config.arch.name in CANDIDATES else shapes.build
 
 
 main = cli.Command("experiments study.train", StudyTrainConfig, run, train.PRESETS)

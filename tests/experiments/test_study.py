@@ -76,9 +76,10 @@ def here(tmp_path, monkeypatch):
         calls.append([module, *flags])
         out = Path(flags[flags.index("--out") + 1])
         out.mkdir(parents=True, exist_ok=True)
+        identity = study_train.known_by(cli.parse(study_train.StudyTrainConfig, flags, train.PRESETS))
         metrics = {"parameters": 7, "training_boards": 100, "epochs": 2, "steps": 20, "best_step": 10}
         files = ["best.keras", "last.keras"]
-        with run_folder.opened(out, "training run", {"seed": 1}, settings={}, files=files) as folder:
+        with run_folder.opened(out, "training run", identity, settings={}, files=files) as folder:
             folder.begin()
             for name in files:
                 (out / name).write_text(shlex.join(flags))
@@ -114,7 +115,7 @@ def test_a_shipped_recipe_uses_flags_that_exist(path):
             )
 
 
-def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
+def test_a_whole_study_writes_page_table_and_pictures_once(here, monkeypatch, capsys):
     calls, graded = here
     assert run() == 0
     assert [call[0] for call in calls] == ["experiments.study.train"] * 6
@@ -161,6 +162,9 @@ def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
     shutil.rmtree("few")
     assert run("--do", "report") == 0
     assert "3 of 4 runs" in capsys.readouterr().out, "games may be gone"
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert run("--do", "report") == 1
+    assert "no finished run of tier 1" in capsys.readouterr().err, "it would be trained differently now"
 
 
 def test_top1_is_that_of_validation_rows_and_the_solver_grades_labels(here, monkeypatch):
