@@ -13,7 +13,6 @@ first.
 
 from __future__ import annotations
 
-import functools
 import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -34,8 +33,8 @@ from distill.game.rules import (
     from_keys,
     legal_mask,
 )
-from distill.players.names import identity, make
-from distill.players.player import Player, checked_choices, seeds_for
+from distill.players.names import identity, loaded
+from distill.players.player import checked_choices, seeds_for
 from distill.players.solver import score_boards
 
 Keys: TypeAlias = NDArray[np.uint64]
@@ -70,7 +69,7 @@ def chooser(name: str, workers: int, *, symmetric: bool = False) -> Choose:
     loaded.
     """
     known = tuple(identity(name))
-    _player(name, known)
+    loaded(name, known)
 
     def ask(keys: Keys) -> list[NDArray[Any]]:
         """Moves (B,) and margins (B,)."""
@@ -97,24 +96,13 @@ def chooser(name: str, workers: int, *, symmetric: bool = False) -> Choose:
     return choose
 
 
-@functools.cache
-def _player(name: str, known: tuple[str, ...]) -> Player:
-    """The player, one a process: a network takes longer to load than to evaluate a batch.
-
-    Raises UserError in a worker process that starts after the player's files have changed.
-    """
-    if tuple(identity(name)) != known:
-        raise UserError(f"{name}: its files changed after the walk began; start the command again")
-    return make(name, fast=True)
-
-
 def _moves(name: str, known: tuple[str, ...], keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The moves in at most BATCH positions, always evaluated in batches of this size, and their margins.
 
     A margin is log(p1 / p2) of the two most probable moves; 0 for a player without a policy.
     """
     current, mask = from_keys(np.pad(keys, (0, BATCH - len(keys))))
-    choices = checked_choices(_player(name, known), current, mask, seeds_for(0, current + mask))
+    choices = checked_choices(loaded(name, known), current, mask, seeds_for(0, current + mask))
     if choices.policy is None:
         return choices.moves[: len(keys)], np.zeros(len(keys))
     second, first = np.sort(choices.policy, axis=1)[: len(keys), -2:].T

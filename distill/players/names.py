@@ -22,6 +22,7 @@ so; one with a slash is a path that exists first, and then a name (`networks/fin
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -191,12 +192,25 @@ def identity(name: str) -> list[str]:
     if name in LEVELS:
         known.append(repr(levels.named(name)))
     if base.player == OPENSPIEL:
+        openspiel.pyspiel()
         known.append(f"open-spiel {importlib.metadata.version('open-spiel')}")
     elif base.simulations:
         known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
     if base.custom:
         known.append(plugins.Plugin.named(name, "player").source)
     return [*known, *(network["sha256"] for network in evaluated([name], fast=True).values())]
+
+
+@functools.cache
+def loaded(name: str, known: tuple[str, ...]) -> Player:
+    """The player of this identity, one a process: a network takes longer to load than to evaluate a batch.
+
+    Raises UserError where the player's files have changed since they were hashed.
+    """
+    player = make(name, fast=True)
+    if tuple(identity(name)) != known:
+        raise UserError(f"{name}: its files have changed since the start; start the command again")
+    return player
 
 
 def network_of(name: str) -> Path | None:

@@ -1,7 +1,7 @@
 """One table of all players: Elo by games, grades by exact scores, time and size.
 
     python -m experiments.players                     # the shipped ladder: six minutes of two cores
-    python -m experiments.players club uct:1000 cnn --page PAGE    # other players, the weakest first
+    python -m experiments.players club uct:1000 cnn --out FILE --page PAGE    # other players, the weakest first
 
 In: players in the order of their expected strength. Each meets those up to `--apart` places on, from random openings
 in which neither side can win at once, both sides of each. Out: in the JSON file `--out` every pair, grade and time that
@@ -15,11 +15,10 @@ from the file to measure all of them again.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -28,7 +27,6 @@ from distill.common.settings import CommandLine, Seed, Settings
 from distill.datasets import benchmark
 from distill.players import names
 from distill.players.match import openings
-from distill.players.names import make
 from experiments.players import measure
 from experiments.players import page as pages
 
@@ -78,8 +76,11 @@ class PlayersConfig(Settings):
     def _check_players(self) -> Self:
         if len(self.players) < 2 or len(set(self.players)) < len(self.players):
             raise ValueError("name at least two players, each once")
-        if self.players != LADDER and self.page == LADDER_PAGE:
-            raise ValueError(f"--page {self.page} must be another file: that one holds the table of the whole ladder")
+        fields = type(self).model_fields
+        own = [name for name, field in fields.items() if getattr(self, name) != field.default]
+        if {*own} - {"out", "page"} and (missing := [name for name in ("out", "page") if name not in own]):
+            flags = " and ".join(f"--{name}" for name in missing)
+            raise ValueError(f"{flags} must name other files: the usual ones hold the shipped ladder with its settings")
         for name in self.players:
             names.check(name)
         openings(self.games // 2, self.opening_plies, self.seed)
@@ -107,9 +108,8 @@ PRESETS: cli.Presets = {
 def run(config: PlayersConfig) -> str:
     """Measure what is missing and write the table; returns the line that names the best player."""
     pages.require(config.page)
-    player = functools.cache(lambda name: make(name, fast=True))
     with run_folder.locked(config.out.parent):
-        rows = _measured(config, player)
+        rows = _measured(config)
     legend = pages.legend(config.games, config.apart, config.opening_plies, config.benchmark_set, config.slow_boards)
     pages.write(config.page, rows, legend)
     print(f"{pages.table(rows)}\n")
@@ -117,20 +117,20 @@ def run(config: PlayersConfig) -> str:
     return f"{config.page}: {len(rows)} players, {best.player} is first with {best.elo.mean:+.0f}"
 
 
-def _measured(config: PlayersConfig, player: Any) -> list[measure.Row]:
+def _measured(config: PlayersConfig) -> list[measure.Row]:
     """The rows of the table, the strongest player first."""
     boards = benchmark.read(half="test", sets=[config.benchmark_set])
     starts = openings(config.games // 2, config.opening_plies, config.seed)
     times, grades = {}, {}
     for name in config.players:
         few = config.slow_boards if name in config.slow else config.boards
-        times[name] = measure.time_alone(name, player, boards, config.out)
-        grades[name] = measure.graded(name, player, boards, few, config.seed, config.out)
+        times[name] = measure.time_alone(name, boards, config.out)
+        grades[name] = measure.graded(name, boards, few, config.seed, config.out)
     pairs = list(config.pairs())
     met = {}
     for number, (one, other) in enumerate(pairs, 1):
         say(f"pair {number} of {len(pairs)}: {one} and {other}")
-        met[one, other] = measure.met(one, other, player, starts, config.seed, config.out)
+        met[one, other] = measure.met(one, other, starts, config.seed, config.out)
     return measure.rows(config.players, met, times, grades, config.seed)
 
 

@@ -25,10 +25,9 @@ from distill.evaluation import grading
 from distill.networks import finding
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
-from distill.players.names import evaluated, identity, network_of
-from distill.players.player import Player, seeds_for
+from distill.players.names import evaluated, identity, loaded, network_of
+from distill.players.player import seeds_for
 
-GetPlayer = Callable[[str], Player]
 Pair = tuple[str, str]
 
 MOST_MOVES, SECONDS = 300, 2.0
@@ -58,52 +57,53 @@ class Row:
     bytes: int | None
 
 
-def met(one: str, other: str, player: GetPlayer, starts: Sequence[Opening], seed: int, file: Path) -> list[list[float]]:
+def met(one: str, other: str, starts: Sequence[Opening], seed: int, file: Path) -> list[list[float]]:
     """(U, 2), per opening the points, 0 to 2, of both players in its two games."""
-    key = [identity(one), identity(other), starts, seed]
+    known = {name: tuple(identity(name)) for name in (one, other)}
 
     def play_pair() -> list[list[float]]:
         pairings = paired(0, 1, starts)
-        points = pair_points(play_games([player(one), player(other)], pairings, seed), pairings, 2)
+        games = play_games([loaded(*each) for each in known.items()], pairings, seed)
+        points = pair_points(games, pairings, 2)
         return [[float(each[0, 1]), float(each[1, 0])] for each in points]
 
-    return _kept(file, "pairs", [one, other], key, play_pair)
+    return _kept(file, "pairs", [one, other], [*known.values(), starts, seed], play_pair)
 
 
-def graded(
-    name: str, player: GetPlayer, boards: GradedBoards, count: int | None, seed: int, file: Path
-) -> dict[str, Any]:
+def graded(name: str, boards: GradedBoards, count: int | None, seed: int, file: Path) -> dict[str, Any]:
     """The player's shares on at most `count` of the boards, by METRICS, and how many they are."""
     chosen = grading.sample(boards, count, seed) if count else boards
     digest = hashlib.sha256(
         b"".join(array.tobytes() for array in (chosen.current, chosen.mask, chosen.scores))
     ).hexdigest()
+    known = tuple(identity(name))
 
     def grade() -> dict[str, Any]:
-        shares = grading.by_set(chosen, grading.grade(player(name), chosen, seed))[chosen.sets[0]]
+        shares = grading.by_set(chosen, grading.grade(loaded(name, known), chosen, seed))[chosen.sets[0]]
         return {metric: asdict(share) for metric, share in shares.items()} | {"boards": len(chosen)}
 
-    return _kept(file, "grades", [name], [identity(name), digest, seed], grade)
+    return _kept(file, "grades", [name], [known, digest, seed], grade)
 
 
-def time_alone(name: str, player: GetPlayer, boards: GradedBoards, file: Path) -> dict[str, Any]:
+def time_alone(name: str, boards: GradedBoards, file: Path) -> dict[str, Any]:
     """Median milliseconds of processor time for a single move, and the processor.
 
     Processor time, unlike wall time, is nearly the same beside other work.
     """
+    known = tuple(identity(name))
 
     def measure() -> dict[str, Any]:
         chosen = grading.sample(boards, MOST_MOVES + 1, 0)
-        measured, spent = player(name), list[float]()
+        player, spent = loaded(name, known), list[float]()
         for row in range(len(chosen)):
             began = time.process_time()
-            measured.choose(chosen.current[row : row + 1], chosen.mask[row : row + 1], seeds_for(0, np.array([row])))
+            player.choose(chosen.current[row : row + 1], chosen.mask[row : row + 1], seeds_for(0, np.array([row])))
             spent.append(time.process_time() - began)
             if row > 5 and sum(spent) > SECONDS:
                 break
         return {"ms": 1000 * statistics.median(spent[1:]), "processor": processor()}  # the first one gets ready
 
-    return _kept(file, "times", [name], [identity(name)], measure)
+    return _kept(file, "times", [name], [known], measure)
 
 
 def rows(

@@ -18,7 +18,9 @@ BEGIN, END = "<!-- python -m experiments.players: begin -->", "<!-- python -m ex
 
 
 def require(page: Path) -> None:
-    """Raise UserError where there is a page without the markers: there is no place for the table."""
+    """Raise UserError for a page without the markers, which has no place for the table, and for a CSV of no page."""
+    if (csv := page.with_suffix(".csv")).exists() and not page.exists():
+        raise UserError(f"{csv}: would be replaced; name another --page")
     if page.is_file() and not _has_markers(page.read_text(encoding="utf-8", errors="replace")):
         raise UserError(f"{page}: has no place for the table, between {BEGIN} and {END}; name another --page")
 
@@ -36,8 +38,8 @@ def write(page: Path, rows: Sequence[Row], legend: str) -> None:
     times = f"Processor: {', '.join(sorted({row.processor for row in rows}))}, one core."
     said = textwrap.fill(f"{legend} {times}", 120, break_on_hyphens=False)
     inside = f"{said}\n\n{table(rows)}\n\nAll figures: [`{page.stem}.csv`]({page.stem}.csv)."
-    write_atomically(page.with_suffix(".csv"), _csv(rows).encode())
     write_atomically(page, f"{before}{BEGIN}\n\n{inside}\n\n{END}{after}".encode())
+    write_atomically(page.with_suffix(".csv"), _csv(rows).encode())
 
 
 def legend(games: int, apart: int, plies: int, name: str, few: int) -> str:

@@ -191,7 +191,7 @@ def test_a_player_is_tried_before_a_walk_is_deleted_and_stays_the_same_in_worker
     )
     assert "symmetric None there, True here" in complaint(command, "first:move", *words, "--symmetric")
     assert state(tmp_path / "walk") == whole
-    with pytest.raises(UserError, match="first:move: its files changed after the walk began"):
+    with pytest.raises(UserError, match="first:move: its files have changed since the start"):
         walk._moves("first:move", ("first:move", "another hash"), np.zeros(1, np.uint64))
 
 

@@ -82,7 +82,12 @@ def test_a_page_without_markers_and_players_that_cannot_be_ranked_are_refused(he
     for wrong in (["random"], ["random", "random"], ["random", "nobody"], ["random", "punisher"]):
         assert ladder.main(wrong) == 2
         (line,) = capsys.readouterr().err.splitlines()
-    assert "--page docs/benchmark.md must be another file" in line, "it is for the ladder"
+    assert "--out and --page must name other files" in line, "they hold the ladder"
+    assert ladder.main([*SMALL[:-2], "--games", "20"]) == 2
+    assert "--page must name other files" in capsys.readouterr().err
+    Path("page.csv").write_text("my,own\n")
+    assert ladder.main(SMALL) == 1
+    assert "page.csv: would be replaced" in capsys.readouterr().err
     Path("page.md").write_text("# Something else\n")
     assert ladder.main(SMALL) == 1
     assert "page.md: has no place for the table" in capsys.readouterr().err
