@@ -12,6 +12,8 @@ visits, in nats. `--equal` mixes the root's priors with equal ones. Needs the ex
 from __future__ import annotations
 
 import argparse
+import sys
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import networks
-from distill.common import UserError
+from distill.common import boundary
 from distill.common.tables import table as markdown_table
 from distill.datasets.grades import grade_moves
 from distill.evaluation import labels, report
@@ -39,12 +41,12 @@ def entropy(shares: NDArray[np.float64]) -> float:
     return float(-(shares * np.log(np.maximum(shares, 1e-12))).sum(1).mean())
 
 
-def grades(scores: NDArray[np.int8], moves: NDArray[np.int64]) -> str:
-    optimal, outcome = (report.percent(share(each, trials=1)) for each in grade_moves(scores, moves))
+def grades(scores: NDArray[np.int8], games: NDArray[np.int64], moves: NDArray[np.int64]) -> str:
+    optimal, outcome = (report.percent(share(each, 1, games)) for each in grade_moves(scores, moves))
     return f"{optimal} / {outcome}"
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("data/reference/labels-200"), help="[%(default)s]")
     parser.add_argument("--boards", type=int, default=1500, help="drawn from it [%(default)s]")
@@ -57,8 +59,9 @@ def main() -> None:
         parser.error("--networks needs two or more")
     try:
         compare(arguments)
-    except (UserError, ValueError) as error:
+    except ValueError as error:
         parser.error(str(error))
+    return 0
 
 
 def compare(arguments: argparse.Namespace) -> None:
@@ -71,15 +74,16 @@ def compare(arguments: argparse.Namespace) -> None:
     rows = labels.sample(reader.raw_rows([arguments.data]), arguments.boards, seed=0)
     rows = rows[(rows.ply >= arguments.stones[0]) & (rows.ply <= arguments.stones[1])]
     scores = score_boards(rows.current, rows.mask)
+    grade = partial(grades, scores, rows.game)
     evaluators: dict[str, Any] = {
         name: NetworkEvaluator(saved.load_core(finding.network_file(name))) for name in arguments.networks
     }
 
-    table = [["label", f"{len(rows):,} boards", grades(scores, rows.label.astype(np.int64)), "", "", ""]]
+    table = [["label", f"{len(rows):,} boards", grade(rows.label.astype(np.int64)), "", "", ""]]
     for name, network in evaluators.items():
         open_columns = scores != FULL_COLUMN
         best = np.where(open_columns, network(rows.current, rows.mask)[0], -np.inf).argmax(1)
-        table.append([name, "one forward pass", grades(scores, best), "", "", ""])
+        table.append([name, "one forward pass", grade(best), "", "", ""])
     for simulations in arguments.simulations:
         for equal in arguments.equal:
             settings = puct.PuctSettings(
@@ -94,7 +98,7 @@ def compare(arguments: argparse.Namespace) -> None:
             search = f"{simulations} simulations, {equal:.0%} equal"
             for name, one in zip(evaluators, visits, strict=True):
                 other = f"{np.mean(one.argmax(1) != rows.label):.1%}"
-                table.append([name, search, grades(scores, one.argmax(1)), other, f"{entropy(one):.3f}", ""])
+                table.append([name, search, grade(one.argmax(1)), other, f"{entropy(one):.3f}", ""])
             pairs = list(combinations(visits, 2))
             other = f"{np.mean([np.mean(one.argmax(1) != two.argmax(1)) for one, two in pairs]):.1%}"
             apart = [2 * entropy((one + two) / 2) - entropy(one) - entropy(two) for one, two in pairs]
@@ -103,7 +107,7 @@ def compare(arguments: argparse.Namespace) -> None:
                 [
                     "their mean",
                     search,
-                    grades(scores, mean.argmax(1)),
+                    grade(mean.argmax(1)),
                     other,
                     f"{entropy(mean):.3f}",
                     f"{np.mean(apart):.3f}",
@@ -117,4 +121,4 @@ def compare(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(boundary.guarded(main, "experiments guides", sys.argv[1:]))

@@ -11,13 +11,14 @@ each game, about as long as the article's games are. All intervals are 95 %.
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from distill.common import UserError, cores, provenance, run_folder
+from distill.common import UserError, boundary, cores, provenance, run_folder
 from distill.common.settings import by_path
 from distill.common.tables import table
 from distill.datasets.validation import VALIDATION_SET
@@ -46,7 +47,7 @@ class Line:
     ours: str
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("games", type=Path, metavar="GAMES", help="folder of the teacher's games")
     parser.add_argument("networks", nargs="+", metavar="NETWORK", help="run folders of networks trained on them")
@@ -56,9 +57,10 @@ def main() -> None:
         lines = of_games(arguments.games, arguments.ceiling_rows)
         for network in arguments.networks:
             lines += of_network(network, arguments.games)
-    except (UserError, ValueError) as error:
+    except ValueError as error:
         parser.error(str(error))
     print(table(["", "article", "here"], [[line.what, line.article, line.ours] for line in lines]))
+    return 0
 
 
 def of_games(folder: Path, ceiling_rows: int) -> list[Line]:
@@ -117,4 +119,4 @@ def of_network(network: str, games: Path) -> list[Line]:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(boundary.guarded(main, "experiments published", sys.argv[1:]))

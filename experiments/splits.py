@@ -20,6 +20,7 @@ command resumes an interrupted run.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -28,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from distill import networks, train
-from distill.common import UserError, run_folder, say
+from distill.common import UserError, boundary, run_folder, say
 from distill.common.settings import as_json, build
 from distill.common.tables import table
 from distill.datasets.batching import Examples
@@ -49,7 +50,7 @@ Tables: TypeAlias = dict[str, Examples]
 """By name: training, validation, test."""
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("data/published/move-20000"), help="games [%(default)s]")
     parser.add_argument("--games", type=int, default=5000, help="the first of them that are used [%(default)s]")
@@ -61,32 +62,30 @@ def main() -> None:
     arguments = parser.parse_args()
     if min(arguments.games, arguments.seeds, arguments.epochs) < 1:
         parser.error("--games, --seeds and --epochs must be at least 1")
-    try:
-        for name in arguments.archs:
-            networks.trust(name)
-            if not networks.is_arch(name):
-                parser.error(f"--archs: {name} must be {networks.ARCH_RULE}")
-        name, rows = read(arguments.data, arguments.games)
-        lines = []
-        for arch in arguments.archs:
-            for split in SPLITS:
-                say(f"{arch}, split by {split}")
-                results = [
-                    accuracy(
-                        arguments.out / f"{arch}-{arguments.games}-{split}-seed{seed}",
-                        {"run": name, "games": arguments.games},
-                        rows,
-                        arch,
-                        split,
-                        recipe(seed, arguments.epochs),
-                        arguments.restart,
-                    )
-                    for seed in range(arguments.seeds)
-                ]
-                lines.append([arch, split, *summary(results)])
-    except UserError as error:
-        parser.error(str(error))
+    for name in arguments.archs:
+        networks.trust(name)
+        if not networks.is_arch(name):
+            parser.error(f"--archs: {name} must be {networks.ARCH_RULE}")
+    name, rows = read(arguments.data, arguments.games)
+    lines = []
+    for arch in arguments.archs:
+        for split in SPLITS:
+            say(f"{arch}, split by {split}")
+            results = [
+                accuracy(
+                    arguments.out / f"{arch}-{arguments.games}-{split}-seed{seed}",
+                    {"run": name, "games": arguments.games},
+                    rows,
+                    arch,
+                    split,
+                    recipe(seed, arguments.epochs),
+                    arguments.restart,
+                )
+                for seed in range(arguments.seeds)
+            ]
+            lines.append([arch, split, *summary(results)])
     print(table(["network", "split by", "validation, %", "test games, %", "difference, points"], lines))
+    return 0
 
 
 def read(folder: Path, games: int) -> tuple[str, Columns]:
@@ -179,4 +178,4 @@ def with_interval(shares: ArrayLike, form: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(boundary.guarded(main, "experiments splits", sys.argv[1:]))

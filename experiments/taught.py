@@ -16,6 +16,7 @@ count_weights=count` a board thus weighs the root of its games.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import networks
-from distill.common import Progress, UserError
+from distill.common import Progress, UserError, boundary, run_folder
 from distill.datasets import packed
 from distill.game import encoding, outputs, rules
 from distill.games import reader
@@ -39,7 +40,7 @@ MOST_WEIGHT = 16
 """Folders that a board of many games is written to."""
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("data/reference/labels-200"), help="[%(default)s]")
     parser.add_argument("--network", required=True, help="a network with a value head, by name, folder or file")
@@ -62,17 +63,20 @@ def main() -> None:
                     packed.write_labels(boards[often], visits[often], value[often], folder)
         else:
             teach(arguments.data, arguments.network, arguments.out)
-    except (UserError, ValueError) as error:
+    except ValueError as error:
         parser.error(str(error))
+    return 0
 
 
 def teach(data: Path, network: str | Path, out: Path) -> None:
-    """Write the boards of `data` into `out` with a network's labels. Raises UserError for a folder of other labels."""
+    """Write the boards of `data` into `out` with a network's labels. Raises UserError where it holds labels."""
     networks.start_backend()
     from distill.networks import saved
     from distill.networks.evaluator import NetworkEvaluator
     from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
 
+    if run_folder.result_of(out):
+        raise UserError(f"{out}: holds labels; name another --out")
     run = reader.open_run(data)
     reader.verify([run])
     parts = [reader.read(shard, ("current", "mask", "outcome")) for shard in run.shards]
@@ -134,4 +138,4 @@ def _visits(policy: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(boundary.guarded(main, "experiments taught", sys.argv[1:]))

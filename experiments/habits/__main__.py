@@ -19,15 +19,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from pathlib import Path
 
-from distill.common import UserError, listed, read_object, write_json
+from distill.common import UserError, boundary, listed, read_object, write_json
 from distill.players.names import make
 from experiments.habits.measure import habits_of
 from experiments.habits.report import draw, tables
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("players", nargs="+", metavar="PLAYER", help="a network's name, folder or file, or a player")
     parser.add_argument("--games", type=int, default=400, help="games of each player, an even number [%(default)s]")
@@ -42,14 +43,15 @@ def main() -> None:
             raise UserError(f"{file}: has the habits of {listed(others)} and would be replaced; name another --out")
         arguments.out.mkdir(parents=True, exist_ok=True)
         habits = {player.name: habits_of(player, arguments.games) for player in players}
-    except (OSError, UserError, ValueError) as error:
+    except ValueError as error:
         parser.error(str(error))
     stored = {name: dataclasses.asdict(one) for name, one in habits.items()}
     write_json(file, stored)
     draw(arguments.out, habits)
     print(tables(habits))
     print(f"{arguments.out}: habits.json and four pictures")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(boundary.guarded(main, "experiments habits", sys.argv[1:]))

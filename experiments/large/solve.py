@@ -44,10 +44,12 @@ import io
 import json
 import math
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -58,7 +60,7 @@ from numpy.typing import NDArray
 
 from distill import networks
 from distill.alphazero import grades
-from distill.common import UserError, executors, file_hash, run_folder, write_atomically
+from distill.common import boundary, executors, file_hash, run_folder, write_atomically
 from distill.datasets import canonical
 from distill.exporters import formats, quantized
 from distill.game import encoding, rules
@@ -273,10 +275,13 @@ class Run:
 
     def keep_best(self, not_won: int, wrong: int) -> None:
         """Copy the network if it is the best of all rounds: by games that are not won, then by wrong positions."""
-        rows = [json.loads(line) for line in (self.options.out / "rounds.jsonl").read_text().splitlines()]
-        earlier = [(row["not_won"], row["wrong"]) for row in rows if row["what"] == "best so far"]
+        earlier = []
+        for line in (self.options.out / "rounds.jsonl").read_text().splitlines():
+            with suppress(json.JSONDecodeError):  # a kill or a full disk may have cut a line
+                row = json.loads(line)
+                earlier += [(row["not_won"], row["wrong"])] if row["what"] == "best so far" else []
         if (not_won, wrong) < min(earlier, default=(math.inf, math.inf)):
-            shutil.copyfile(self.folder / "network.keras", self.options.out / "best.keras")
+            write_atomically(self.options.out / "best.keras", (self.folder / "network.keras").read_bytes())
             self.say("best so far", round=self.number, not_won=not_won, wrong=wrong)
 
     def learn(self, pool: Pool) -> None:
@@ -319,7 +324,7 @@ def kept_boards(folders: Sequence[Path], excluded: Keys) -> Keys:
     return np.sort(np.random.default_rng(0).permutation(keys[~np.isin(keys, excluded)])[:KEPT])
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--network", default="pillar-large")
     parser.add_argument(
@@ -344,18 +349,16 @@ def main(words: Sequence[str] | None = None) -> None:
     free = {"seconds", "rounds", "trust", "out", "restart"}
     settings = {name: value for name, value in vars(options).items() if name not in free}
     settings["boards"] = [str(folder) for folder in options.boards]
-    try:
-        identity = settings | {"network": file_hash(finding.network_file(options.network))}
-        with run_folder.opened(
-            options.out, "rounds of solve.py", identity, settings={}, files=FILES, restart=options.restart
-        ) as folder:
-            folder.begin()
-            run = Run(options)
-            while not run.round():
-                pass
-    except UserError as error:
-        parser.error(str(error))
+    identity = settings | {"network": file_hash(finding.network_file(options.network))}
+    with run_folder.opened(
+        options.out, "rounds of solve.py", identity, settings={}, files=FILES, restart=options.restart
+    ) as folder:
+        folder.begin()
+        run = Run(options)
+        while not run.round():
+            pass
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(boundary.guarded(main, "experiments large solve", sys.argv[1:]))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distill.common import run_folder
+from distill.common import UserError, run_folder
 from distill.games import reader, schema
 from distill.networks import saved
 from distill.training.accuracy import answers
@@ -67,9 +67,8 @@ def test_accuracy_is_measured_on_held_out_and_training_games(lines):
     assert of_network[-1][2] == "2 and 3"
 
 
-def test_a_network_of_other_games_is_refused(lines, capsys, monkeypatch):
+def test_a_network_of_other_games_is_refused(lines, monkeypatch):
     write_games(Path("others"), make_games(4, seed=2), identity={"noise_at": "move", "seed": 1})
     monkeypatch.setattr("sys.argv", ["published", "others", str(NETWORK)])
-    with pytest.raises(SystemExit):
+    with pytest.raises(UserError, match="models/cnn: was not trained on the games in others"):
         published.main()
-    assert "models/cnn: was not trained on the games in others" in capsys.readouterr().err

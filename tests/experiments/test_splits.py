@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from distill import networks
+from distill.common import UserError
 from experiments import splits
 from tests.helpers import make_games, write_games
 from tests.network_helpers import tiny_network
@@ -67,6 +68,9 @@ def test_every_network_is_trained_once(games, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         splits.main()
     assert "--archs: cmn must be " in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", words.replace("60", "61").split())
+    with pytest.raises(UserError, match="has 60 games, not 61"):
+        splits.main()
 
 
 def test_intervals_are_students_t_over_the_seeds():

@@ -51,8 +51,10 @@ def test_a_network_labels_every_board(tmp_path, monkeypatch):
     change_record(Path("out"), lambda record: record.update(result=None))  # as a killed run leaves it
     taught.teach(Path("boards"), network, Path("out"))
     assert shard_hashes(Path("out")) == whole
+    with pytest.raises(UserError, match="out: holds labels"):
+        taught.teach(Path("boards"), network, Path("out"))
     with pytest.raises(UserError, match="no value head"):
-        taught.teach(Path("boards"), cnn, Path("out"))
+        taught.teach(Path("boards"), cnn, Path("other"))
 
 
 def test_a_student_plays_its_best_moves_and_a_network_labels_every_board():
