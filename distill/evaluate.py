@@ -97,6 +97,7 @@ def run(config: EvaluateConfig) -> str:
         reader.verify(map(reader.open_run, of_games))
         wanted = [name for name in config.players if Path(name) not in of_games]
         players, metrics["networks"] = names.recorded(wanted, lambda name: names.make(name, config.workers))
+        metrics["identities"] = {name: names.identity(name) for name in wanted}
         last = [_grade_players(config, players, metrics, page)]
         last += [_compare_labels(games, players, metrics, page) for games in of_games]
         folder.begin()

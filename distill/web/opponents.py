@@ -144,12 +144,13 @@ class Opponents:
             raise HTTPException(422, str(error)) from error
         if folder is None:
             return self._searches if parts.simulations else self._networks, partial(names.make, name)
-        changed = (folder / finding.EXPORTED).stat().st_mtime_ns
-        return self._guided if parts.simulations else self._networks, partial(self._load, name, folder, changed)
+        files = (folder / finding.EXPORTED, folder / finding.BEST)
+        changed = [file.stat().st_mtime_ns for file in files if file.is_file()]
+        return self._guided if parts.simulations else self._networks, partial(self._load, name, folder, *changed)
 
 
-def _load(name: str, folder: Path, _changed: int) -> Player:
-    """The network in a folder, in the mode of the name; loaded again when its file has changed."""
+def _load(name: str, folder: Path, *_changed: int) -> Player:
+    """The network in a folder, in the mode of the name; loaded again when it or its export has changed."""
     parts = names.parse(name)
     return network.load(name, folder, parts.mode, parts.simulations, fast=True, int8=True)
 
