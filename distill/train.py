@@ -161,9 +161,13 @@ def run(
     config = identity.with_arch(config, config.arch.name)
     prepared = preparation.prepare(config, config.prepared)
     print(prepared.summary(config.data))
+    if loss is not None and not hasattr(loss, "__qualname__"):  # its arguments would not be in the run's identity
+        raise UserError(f"loss {loss}: must be a function; write one in a module that calls this object")
     own = {"loss source": loss, "build source": build}
     also = {name: sources.source_hash(code) for name, code in own.items() if code is not None}
     also["prepared data"] = prepared.folder.name
+    if loss is not None:
+        also["loss"] = f"{loss.__module__}:{loss.__qualname__}"
     with identity.opened(config, out, KIND, FILES, PLACES, **also) as folder:
         if folder.result is not None:
             return identity.finished_line(out, _result(out, folder.result))

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import layers, tree
 
+from distill.game.rules import COLUMNS, ROWS
 from distill.networks.backend import Precision, dtype_policy, on_cpu
 from distill.networks.cpu_kernels import batch_norm, encoder, separable, whole_board
 from distill.networks.cpu_kernels.whole_board import PreparedConv
@@ -90,7 +91,9 @@ def _layer_by_layer(core: keras.Model, precision: Precision, inference: bool) ->
 
 
 def _kernel(layer: layers.Layer, precision: Precision) -> layers.Layer | None:
-    """The first kernel that can compute a layer."""
+    """The first kernel that can compute a layer; none for one that is frozen or constrained, as a kernel never is."""
+    if not layer.trainable or any(weight.constraint for weight in layer.trainable_weights):
+        return None
     for module in (whole_board, separable, batch_norm):
         if module in KERNELS and (kernel := module.replacement(layer, precision)):
             return kernel
@@ -106,8 +109,10 @@ class _Wiring:
         self._converted: dict[int, Any] = {}
 
     def __call__(self, layer: Any, *arguments: Any, **more: Any) -> Any:
-        cells = any(id(x) in self._cells_first for x in tree.flatten((arguments, more)))
-        cells = isinstance(layer, whole_board.CONVOLUTIONS) or (cells and isinstance(layer, ELEMENTWISE))
+        tensors = [x for x in tree.flatten((arguments, more)) if isinstance(x, keras.KerasTensor)]
+        others = [x.shape[1:3] for x in tensors if id(x) not in self._cells_first]
+        cells = len(others) < len(tensors) and isinstance(layer, ELEMENTWISE) and {*others} <= {(ROWS, COLUMNS)}
+        cells = cells or isinstance(layer, whole_board.CONVOLUTIONS)
         arguments, more = tree.map_structure(lambda x: self._ordered(x, cells), (arguments, more))
         result = layer(*arguments, **more)
         if cells:

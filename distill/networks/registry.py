@@ -113,7 +113,7 @@ def _tried(core: Any, spec: str, value_head: bool) -> keras.Model:
     """
     import keras
 
-    from distill.networks import heads
+    from distill.networks import copies, heads
 
     source = f"--arch {spec}"
     if spec.startswith("_"):
@@ -126,6 +126,8 @@ def _tried(core: Any, spec: str, value_head: bool) -> keras.Model:
     boards = encoding.boards(*outputs.TRIAL)
     played = plugins.call(heads.played(named), source, boards)
     arrays = {name: keras.ops.convert_to_numpy(output) for name, output in played.items()}
+    if core.losses:
+        raise UserError(f"{source}: has regularizers or losses of its own, which are not added; set weight_decay")
     with outputs.named(source):
         outputs.logits(arrays["logits"], boards[:, 0] == 0)
         if value_head:
@@ -140,6 +142,7 @@ def _tried(core: Any, spec: str, value_head: bool) -> keras.Model:
             f"{source}: cannot be saved and loaded again ({first_line(error)}); put "
             "@keras.saving.register_keras_serializable() before your own layers, and use no Lambda layer"
         ) from error
+    plugins.call(copies.fast_copy, source, named)
     return named
 
 

@@ -36,8 +36,8 @@ def policy_and_value_loss(
 ) -> Any:
     """The default loss, (B,): cross-entropy(target, policy) + value_weight · mean (value target − value)².
 
-    The value's squared error is the batch's mean for every board: weights by count act on the policy alone. With
-    `by_board` it is the error of each board.
+    The value's squared error is the batch's mean for every board, so weights by count tell boards apart in the policy
+    alone. With `by_board` it is the error of each board.
     """
     loss = ops.categorical_crossentropy(targets["logits"], outputs["logits"], from_logits=True)
     if "value" in targets:
@@ -56,7 +56,7 @@ def checked(loss: Loss, core: keras.Model, examples: batching.Examples, recipe: 
 
     Raises UserError unless it returns the loss of each board, (B,), and for a `value_weight`, which it does not get.
     """
-    name = f"loss {getattr(loss, '__qualname__', type(loss).__name__)}"
+    name = f"loss {loss.__qualname__}"
     if recipe.targets.value_weight != 1:
         raise UserError(f"{name}: value_weight acts on the default loss alone; weigh the value in yours")
     played = heads.played(core)

@@ -32,6 +32,8 @@ def network(arch: str) -> keras.Model:
     y = layers.Conv2D(16, 3, padding="same", activation="relu", name="conv")(x)
     shared = layers.Conv2D(16, 3, padding="same", use_bias=False, name="shared")
     y = Gate(name="gate")(layers.Add(name="add")([x, shared(shared(y))]), gate=x)
+    bias = layers.Reshape((1, 1, 16), name="broadcast")(layers.GlobalAveragePooling2D(name="whole")(y))
+    y = layers.Add(name="biased")([shared(y), bias])
     features = layers.GlobalAveragePooling2D(name="pool")(layers.ReLU(name="relu")(y))
     logits = layers.Dense(7, name="logits")(layers.Flatten(name="flatten")(y))
     return with_random_weights(heads.network("mine", planes, logits, heads.value_head(features)))
@@ -47,6 +49,21 @@ class Gate(layers.Layer):
 
 def kernels_in(core: keras.Model) -> set[str]:
     return {type(layer).__name__ for layer in core.layers if type(layer).__module__.startswith(cpu_kernels.__name__)}
+
+
+def test_a_layer_that_is_frozen_or_constrained_stays_so():
+    planes = heads.planes_input()
+    most = keras.constraints.MaxNorm(0.5)
+    x = layers.Conv2D(16, 3, padding="same", name="open")(planes)
+    for name, options in (("frozen", {"trainable": False}), ("limited", {"kernel_constraint": most}), ("free", {})):
+        x = layers.Conv2D(16, 3, padding="same", name=name, **options)(x)
+    core = with_random_weights(heads.network("mine", planes, layers.Dense(7, name="logits")(layers.Flatten()(x)), None))
+    fast = fast_copy(core)
+    kernels = {layer.name for layer in fast.layers if type(layer).__module__.startswith(cpu_kernels.__name__)}
+    assert "free" in kernels
+    assert not kernels & {"frozen", "limited"}
+    assert not fast.get_layer("frozen").trainable
+    assert fast.get_layer("limited").kernel.constraint is not None
 
 
 def without_dropout(core: keras.Model) -> keras.Model:

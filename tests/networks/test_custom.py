@@ -2,6 +2,7 @@
 built-in one, and what gives no usable network is one line before anything is prepared.
 """
 
+import functools
 import os
 import subprocess
 import sys
@@ -69,6 +70,16 @@ def unregistered(value_head):
 def with_lambda(value_head):
     return head(value_head, layers.Lambda(lambda x: 2 * x))
 
+def regularized(value_head):
+    return head(value_head, layers.Conv2D(4, 3, kernel_regularizer="l2"))
+
+def squared(targets, outputs):
+    policy = keras.ops.square(targets["logits"] - keras.ops.softmax(outputs["logits"]))
+    return keras.ops.sum(policy, axis=1) + keras.ops.square(targets["value"] - outputs["value"])
+
+def doubled(targets, outputs):
+    return 2 * squared(targets, outputs)
+
 def not_a_number(value_head):
     return head(value_head, initializer=keras.initializers.Constant(float("nan")))
 """
@@ -87,8 +98,24 @@ def here(tmp_path, monkeypatch):
 
 def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_here):
     write_games(here / "games", make_games(20, seed=1))
-    settings = {"value_target": "blend", "exclude": (), "validation_fraction": 0.4, "steps": 3, "batch_size": 32}
-    folder = distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)
+    settings = {
+        "ema": 0.5,
+        "value_target": "blend",
+        "exclude": (),
+        "validation_fraction": 0.4,
+        "steps": 3,
+        "batch_size": 32,
+    }
+    networks.trust("my_nets:build")
+    mine = sys.modules["my_nets"]
+    settings["loss"] = mine.squared
+    folder = distill.train_network("my_nets:build", data=["games"], out="models/mine", **settings)
+    for loss, line in (
+        (mine.doubled, "my_nets:squared there, my_nets:doubled here"),
+        (functools.partial(mine.squared), "must be a function"),
+    ):
+        with pytest.raises(UserError, match=line):
+            distill.train_network("my_nets:build", data=["games"], out="models/mine", **settings | {"loss": loss})
     assert run_folder.result_of(folder)["arch"] == "my_nets:build"
     assert len(run_folder.read(folder).identity["arch source"]) == 64
     card = (folder / "saved_model" / "README.md").read_text()
@@ -106,7 +133,7 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
         distill.train_network("my_nets:build", data=["games"], out="models/other", **settings)
     del sys.modules["my_nets"]  # as in a new process
     with pytest.raises(UserError, match=r"holds training run with other settings \(arch source "):
-        distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)
+        distill.train_network("my_nets:build", data=["games"], out="models/mine", **settings)
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -153,6 +180,7 @@ def test_layers_of_its_own_need_its_module(here, monkeypatch):
         ("my_nets:wrong_shape", r"not a network of distill .*'logits': \(6,\)"),
         ("my_nets:unregistered", "cannot be saved and loaded again .*register_keras_serializable"),
         ("my_nets:with_lambda", "cannot be saved and loaded again .* use no Lambda layer"),
+        ("my_nets:regularized", "has regularizers or losses of its own, .* set weight_decay"),
         ("my_nets:not_a_number", "returned a logit that is NaN or infinite on 2 of 2 boards"),
     ],
 )

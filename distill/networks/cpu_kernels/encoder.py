@@ -4,7 +4,6 @@ Replaces: the layers of `transformer.encoder_layer`. Features lie first, (D, B, 
 batch norm over B·S channels, and a bias is added to whole rows. The norms' weights and the scale of attention are
 multiplied into the small kernels that follow. The last layer computes CLS alone, the one vector that is read.
 Gains: training steps 1.6 times as fast, in float32 and in bfloat16 (`benchmarks/train.py`).
-Switch: "encoder".
 
 Dimensions: B batch, S tokens, D features, F features out.
 """

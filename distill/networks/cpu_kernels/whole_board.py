@@ -7,7 +7,6 @@ Gains: training steps in float32 1.97 times as fast for `pillar-plain`, 1.89 for
 `WholeBoardLines`, which replaces `Lines`, 1.4 times for `pillar`.
 Costs: two decimal digits of float32 precision. So it is for float32 alone, and for a CPU alone: accelerators round the
 factors.
-Switch: "whole_board".
 
 Dimensions: B batch, C channels in, F channels out, T = 42 cells.
 """
