@@ -1,9 +1,9 @@
 """The page as a folder of static files: the network runs in the visitor's browser.
 
 In: trained networks. Out: a folder with the page (`web/page/`), a file of each network, `networks.json`, the licences
-of what is bundled, and a service worker that lets the page work offline (`web/site/`). `pillar` and `pillar-plain` are
-weights, `NAME.f32`, which the page computes with (`web/page/pillar.js`); others are `NAME.onnx`, and only with one of
-them the folder has ONNX Runtime Web. It comes from the npm registry the first time, in one pinned version, checked
+of what is bundled, and a service worker that lets the page work offline (`web/site/`). `pillar` and `pillar-plain` of
+the usual size are weights, `NAME.f32`, which the page computes with (`web/page/pillar.js`); others are `NAME.onnx`, and
+only with one of them the folder has ONNX Runtime Web. It comes from the npm registry the first time, in one pinned version, checked
 against the hash below, and is kept in the user's cache. A network of more than LARGE parameters is in 8 bits, and a
 browser fetches it when it is first chosen.
 """
@@ -46,7 +46,7 @@ RUNTIME_FILES = {
 
 PAGE, SITE = (Path(distill.__file__).parent / "web" / name for name in ("page", "site"))
 SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
-PILLARS = ("pillar-plain", "pillar")
+PILLARS = {"pillar-plain": 190_408, "pillar": 192_424}
 """The networks that `web/page/pillar.js` computes."""
 LARGE = 1_000_000
 WORKER = "sw.js"
@@ -105,7 +105,7 @@ def _by_name(models: Sequence[str | Path]) -> dict[str, Path]:
 
 
 def _is_computed_by_the_page(facts: Mapping[str, Any]) -> bool:
-    return facts["arch"] in PILLARS and facts["value_head"]
+    return facts["value_head"] and PILLARS.get(facts["arch"]) == facts["parameters"]
 
 
 def _add_network(name: str, core: keras.Model, folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pytest
 from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
 
 import distill
+from distill import networks
 from distill.common import UserError, file_hash, provenance
 from distill.exporters import conversion, formats, static_page
 from distill.networks import saved
@@ -66,6 +67,14 @@ def test_a_network_that_cannot_be_loaded_and_a_player_whom_the_page_does_not_hav
         script = "async (word) => (await import('./network.js')).opinion(word, '').catch((error) => error.message)"
         for word in ("nobody", f"{FIRST}@puct:0", f"{FIRST}@puct:9999", f"{FIRST}@sample"):
             assert page.evaluate(script, word) == f"There is no player “{word}” here."
+
+
+def test_the_page_computes_networks_of_its_own_size_alone(tmp_path):
+    """Its program has the sizes; ONNX Runtime computes the others."""
+    for arguments, file in (({}, "pillar.f32"), ({"blocks": 1}, "pillar.onnx")):
+        core = networks.build("pillar", True, **arguments)
+        facts = {"arch": "pillar", "value_head": True, "parameters": core.count_params()}
+        assert static_page._add_network("pillar", core, tmp_path, facts)["file"] == file
 
 
 def test_a_site_with_pillar_alone_has_no_onnx_runtime(tmp_path, monkeypatch):
