@@ -27,7 +27,7 @@ from distill.common import UserError, run_folder, say
 from distill.common.executors import Workers
 from distill.networks import finding
 from distill.players.network import NetworkPlayer
-from distill.training import checkpoint
+from distill.training import checkpoint, identity
 
 if TYPE_CHECKING:
     import keras
@@ -95,7 +95,7 @@ def run(
     if finished:  # a killed process may not have come to it
         run_files.publish(folder, config, finished, count)
     if len(finished) >= count:
-        return f"{result(out, finished)} (finished before, nothing to do)"
+        return identity.finished_line(out, result(out, finished))
     for earlier in finished:  # what is missing shows before anything is played
         if earlier["games_hash"]:  # else nobody played, or the games stayed on a device
             run_files.verify_games(out, earlier["iteration"], earlier["games_hash"])

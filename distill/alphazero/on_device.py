@@ -77,7 +77,7 @@ class DevicePlay:
         # A simulation adds at most one node.
         search = DeviceSearch(evaluate=evaluates(learner), settings=settings, lanes=lanes, inner=min(INNER, most))
         with jax.enable_x64(True):
-            self.lanes = jax.jit(partial(new_lanes, count=lanes, moves=moves))(jax.random.key(config.seed))
+            self.lanes = jax.jit(partial(new_lanes, count=lanes, moves=moves))(jax.random.key(config.seed % 2**63))
             self.window = new_window(max(WINDOW, 2 * lanes * (1 + INNER)))
             self.excluded = jnp.asarray(canonical.excluded_keys("benchmark"))
         self.compiled = jax.jit(partial(play_step, search, moves), donate_argnums=(0, 1))
@@ -131,7 +131,7 @@ class DevicePlay:
     def play(self, search: PuctSettings, weights: Any) -> int:
         """Search and play a move in each game; returns the number of labels so far, which waits for the device."""
         with jax.enable_x64(True):
-            key = jax.random.fold_in(jax.random.key(self.config.seed + 1), self.searches)
+            key = jax.random.fold_in(jax.random.key((self.config.seed + 1) % 2**63), self.searches)
             improved = search.root == "gumbel"
             how = np.int32(search.simulations), np.float32(search.noise_fraction), np.float32(improved)
             self.window, self.lanes = self.compiled(self.window, self.lanes, weights, self.excluded, key, *how)

@@ -29,7 +29,7 @@ FREE = (
     "init", "out", "restart", "games_only", "schedule.iterations", "schedule.repeat",
     "machine.workers", "machine.cluster", "machine.lanes", "machine.log",
 )  # fmt: skip
-"""Settings that may change when a run is resumed."""
+"""Settings left out of a run's identity: they may change when it is resumed, or are hashed instead."""
 DEVICE_VERSION = 2
 """Version of self-play on a device: add 1 when a change, also one in `mcts/device.py`, changes its games or weights."""
 

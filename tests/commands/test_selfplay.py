@@ -55,6 +55,9 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(tmp_path, small_netwo
     first = metrics_of(out)
     assert selfplay.main([*command, "1"]) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
+    network = (out / "best.keras").rename(tmp_path / "moved.keras")
+    assert "best.keras: missing, though the run is finished" in complaint(selfplay, *command, "1")
+    network.rename(out / "best.keras")
     assert "lr 0.001 there, 0.5 here" in complaint(selfplay, *command, "1", "--lr", "0.5")
     assert selfplay.main([*command, "2", "--log", "tensorboard"]) == 0
     both = metrics_of(out)
