@@ -16,7 +16,9 @@ if __name__ == "__main__":
     start("prepare")
 
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
+
+from pydantic import model_validator
 
 from distill.common import cli
 from distill.common.settings import CommandLine
@@ -38,6 +40,12 @@ class PrepareConfig(preparation.TableSettings):
     """also write the boards of both tables, packed, to this folder, which --data can read"""
     restart: bool = False
     """prepare again even where the result exists"""
+
+    @model_validator(mode="after")
+    def _check_packed(self) -> Self:
+        if self.packed and self.packed.resolve() in [Path(folder).resolve() for folder in self.data]:
+            raise ValueError(f"--packed {self.packed} must not be a folder of --data, which it would replace")
+        return self
 
 
 PRESETS: cli.Presets = {

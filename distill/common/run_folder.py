@@ -29,7 +29,7 @@ import portalocker
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from distill.common import provenance
-from distill.common.errors import DataError, UserError, listed
+from distill.common.errors import DataError, UserError, first_line, listed
 from distill.common.files import PARTIAL, canonical_json, json_bytes
 from distill.common.settings import by_path
 from distill.common.storage import Folder, Place, Storage, storage_of
@@ -112,14 +112,14 @@ class Run:
         """Read the record. Raises UserError unless this run may be written where it is."""
         self.record, ours = read(self.storage), self.ours
         if self.record and self.record.kind != ours.kind:
-            raise UserError(f"{self.storage}: holds {self.record.kind}, not {ours.kind}; name another --out")
+            raise UserError(f"{self.storage}: holds {self.record.kind}, not {ours.kind}; name another folder")
         recorded = self.record.files if self.record else []
         if strangers := [name for name in self.storage.names() if name in ours.files and name not in recorded]:
             what = f"holds files that no run recorded ({listed(strangers)})"
             raise UserError(f"{self.storage}: {what}; name another folder, or delete them")
         if not self.starts and self.record and (different := differences(self.record.identity, ours.identity)):
             what = f"holds {ours.kind} with other settings ({listed(different)})"
-            raise UserError(f"{self.storage}: {what}; name another --out, or --restart to delete it")
+            raise UserError(f"{self.storage}: {what}; name another folder, or --restart to delete it")
 
     @property
     def starts(self) -> bool:
@@ -231,7 +231,9 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     try:
         lock.acquire()
     except portalocker.AlreadyLocked as error:
-        raise UserError(f"{folder}: another process is writing here; wait for it, or name another --out") from error
+        raise UserError(f"{folder}: another process is writing here; wait for it, or name another folder") from error
+    except portalocker.LockException as error:
+        raise UserError(f"{folder}: no file can be locked here ({first_line(error)}); name another disk") from error
     try:
         yield
     finally:

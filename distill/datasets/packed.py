@@ -2,7 +2,8 @@
 
 In: a folder of `preparation.prepare`, or a user's own boards and labels. Out: a folder that `--data` takes like one of
 games, one row a board; `reader.read` unpacks it. What is lost: how often a board occurred, visits beyond one part in
-255 of the largest, value beyond one in 127, and of the games' outcomes all but their rounded mean.
+255 of the largest, value beyond one in 127, of the games' outcomes all but their rounded mean, and the label, which
+becomes the column with most visits.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def write_labels(
     own mirror a column and its mirror are one move, so the visits are added to their flip. Raises UserError in one line
     for arrays of a wrong shape, type or range, and for boards on which the game is over.
     """
+    if "://" in str(out) or not str(out).strip():
+        raise UserError(f"write_labels: out {str(out)!r} must be a folder of this machine")
     try:
         counts, values = np.asarray(visits), np.asarray(value, np.float64)
         results = values if outcome is None else np.asarray(outcome, np.float64)
@@ -59,6 +62,7 @@ def write_labels(
         raise UserError(f"write_labels: {over.sum() if len(mask) else 'no'} boards, on which the game is over")
     with outputs.named("write_labels"):
         checked = check_labels(Labels(visits=counts, value=values), rules.legal_mask(mask))
+    with outputs.named("write_labels: outcome"):
         results = outputs.values(results, len(mask))
     assert checked.label is not None
     labels = {"visits": checked.visits, "label": checked.label, "value": checked.value, "outcome": results}

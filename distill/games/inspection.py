@@ -3,7 +3,7 @@
 In: the storage of a run of games or of packed boards. Out: every violation, in words; at most one for each row, which
 names the game and its ply. Nothing is changed.
 
-No code is shared with what plays the games: the rules come from `game/`, and the search is not imported.
+The search is not imported. The rules come from `game/`, as those of the games do, and so does the vote of searches.
 Dimensions: B rows, A = 7 columns, K votes of a row.
 """
 

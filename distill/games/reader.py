@@ -3,8 +3,8 @@
 In: complete folders of `generate`, of `selfplay` or of packed boards, each one run. Out: columns as NumPy arrays, a
 shard at a time. Nothing is changed on disk. Packed boards are read like games of one row each.
 
-Every shard is compared with the SHA-256 in the record: all of them by `verify`, before anything is done, and again by
-`read`, in the bytes whose rows it returns. This covers the footer as well as the pages and notices a shard of another
+Every shard is compared with the SHA-256 in the record by `read`, in the bytes whose rows it returns; commands that
+write compare all of them by `verify` first. This covers the footer as well as the pages and notices a shard of another
 run, which page checksums do not; it takes about a second per gigabyte.
 """
 
@@ -101,7 +101,7 @@ def open_run(folder: Path) -> GamesRun:
 
 
 def run_of(place: object, record: run_folder.Record) -> GamesRun:
-    """The run that the record of a finished one describes. Raises DataError where it names no shards."""
+    """The run that the record of a finished one describes. Raises DataError where its shards are not described."""
     folder, result = Path(str(place)), record.result or {}
     try:
         shards = [Shard(folder=folder, **shard) for shard in result["shards"]]
@@ -191,7 +191,9 @@ def raw_rows_of(parts: Sequence[Columns]) -> RawRows:
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
-    """The rows of several tables, all of them."""
+    """The rows of several tables, all of them. Raises DataError where there is no table."""
+    if not parts:
+        raise DataError("no games here; generate more games")
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -2,7 +2,7 @@
 
 The shard with index i holds games [i * S, (i + 1) * S) in one Parquet file, of which `play_shards` returns the bytes;
 the same settings and index give the same bytes anywhere. A run is that function mapped over its indices: what is
-missing or damaged is made, what is valid is kept, and the result is recorded last. Workers return the files of their
+missing is made, what is there is checked and kept, and the result is recorded last. Workers return the files of their
 shards, which one process writes, so that no worker needs the folder.
 
 The name of a run is a hash of its identity.
@@ -84,7 +84,7 @@ def plan(folder: run_folder.Run, games: int) -> Plan:
         try:
             table, metadata = schema.read_table(f"{storage}/{file}", None, content)
             shard = schema.shard_of(file, table, metadata, content)
-            written = (metadata["run"], shard_name(metadata["index"]), shard.sha256)
+            written = (metadata.get("run"), shard_name(metadata.get("index", 0)), shard.sha256)
             if written != (name, file, hashes.get(file, shard.sha256)):
                 raise DataError(f"{storage}/{file}: another shard, or changed after the run was finished")
         except DataError as error:

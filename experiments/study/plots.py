@@ -41,7 +41,7 @@ def learning_curve(path: Path, results: Sequence[Result], lines: Sequence[Line])
         axis.minorticks_off()
         axis.set(xlabel="games", ylabel=f"{metric}, %")
         axis.grid(color=GRID)
-    figure.suptitle("More games, as many steps (bars: 95 %)")
+    figure.suptitle("More games (bars: 95 %)")
     figure.savefig(path)
 
 
@@ -68,7 +68,7 @@ def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
         axis.set(xlabel="minutes", ylabel=title)
         axis.grid(color=GRID)
     axes[0].legend(fontsize=8)
-    figure.suptitle("One core each; the learning rate falls to zero at the end (optimal, outcome: dev halves)")
+    figure.suptitle("The first seed of each run, over its own minutes (optimal, outcome: dev halves)")
     figure.savefig(path)
 
 

@@ -16,7 +16,9 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import portalocker
 import pytest
 from helpers import change_record, held, no_file_larger_than, state
 
@@ -52,7 +54,7 @@ def refused(place: Path, message: str, **more: Any) -> None:
 def test_another_kind_another_identity_and_files_of_others_are_refused(tmp_path):
     finish(tmp_path / "run", "model")
     for restart in (False, True):
-        refused(tmp_path / "run", "holds test run, not games; name another --out", kind="games", restart=restart)
+        refused(tmp_path / "run", "holds test run, not games; name another folder", kind="games", restart=restart)
     line = "code None there, ab here, search.votes 3 there, 5 here, seed 1 there, 2 here"
     refused(tmp_path / "run", line, identity={"seed": 2, "search": {"votes": 5}, "code": "ab"})
     (tmp_path / "mine").mkdir()
@@ -153,7 +155,7 @@ def test_a_second_writer_is_refused_or_waits_and_a_reader_is_neither(tmp_path):
             ended.append("waited")
 
     with held(tmp_path) as process:
-        refused(tmp_path, "another process is writing here; wait for it, or name another --out", restart=True)
+        refused(tmp_path, "another process is writing here; wait for it, or name another folder", restart=True)
         assert run_folder.result_of(tmp_path) == {"loss": 1}
         work = threading.Thread(target=wait)
         work.start()
@@ -162,6 +164,11 @@ def test_a_second_writer_is_refused_or_waits_and_a_reader_is_neither(tmp_path):
         process.kill()  # the system releases its lock
         work.join(60)
     assert ended == ["waited"]
+
+
+def test_a_disk_without_locks_is_told_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(portalocker.Lock, "acquire", Mock(side_effect=portalocker.LockException("No locks available")))
+    refused(tmp_path, "no file can be locked here .No locks available.; name another disk")
 
 
 def replace(place: Path, *names: str) -> None:

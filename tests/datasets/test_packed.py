@@ -77,6 +77,8 @@ def test_a_second_command_does_nothing_and_other_boards_stay(workplace, capsys):
     assert prepare.main(["--packed", "boards", "--validation-fraction", "0.3"]) == 0
     assert prepare.main(["--packed", "boards"]) == 1
     assert "boards: holds packed boards with other settings (rows " in capsys.readouterr().err
+    assert prepare.main(["--data", "boards", "--packed", "./boards", "--restart"]) == 2
+    assert "--packed boards must not be a folder of --data" in capsys.readouterr().err
     assert times() == before
     assert prepare.main(["--packed", "boards", "--restart"]) == 0
     after = run_folder.finished(Path("boards"), schema.PACKED_BOARDS)

@@ -144,6 +144,9 @@ def labelled(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_own_labels_become_a_folder_that_prepare_reads(tmp_path):
     boards, visits, value = labelled(300)
+    for nowhere in ("", "s3://bucket/mine"):
+        with pytest.raises(UserError, match="must be a folder of this machine"):
+            distill.write_labels(boards, visits, value, nowhere)
     out = distill.write_labels(boards, visits, value, tmp_path / "mine")
     assert distill.write_labels(boards, visits, value, str(out)) == out, "the same labels again"
     assert inspect.main([str(out), "--labels", "0"]) == 0

@@ -58,6 +58,9 @@ def test_a_model_trained_again_is_loaded_again(models, tmp_path):
     os.utime(folder / finding.EXPORTED, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1))
     after = ask(client, player="small", moves="4").json()["policy"]
     assert np.abs(np.subtract(before, after)).max() > 1e-3
+    shutil.copy(models / "small" / "best.keras", folder)  # trained again and not exported
+    after = ask(client, player="small", moves="4").json()["policy"]
+    assert np.abs(np.subtract(before, after)).max() < 1e-4
 
 
 PLAYER = """
