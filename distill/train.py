@@ -176,7 +176,8 @@ def run(
         from distill.networks import heads, saved
         from distill.training import accuracy, loop, losses, step, tensorboard
 
-        core = step.initial_network(config.arch, config.init, config.value_head, config.learning.seed, build)
+        seed, sha256 = config.learning.seed, folder.ours.identity["init"]
+        core = step.initial_network(config.arch, config.init, config.value_head, seed, build, sha256)
         if heads.has_value(core) != config.value_head:
             raise UserError(f"{config.init}: it has a value head, and --value-target does not ask for it")
         source, rows = validation.validation_rows(config.data, config.validation_fraction)

@@ -158,9 +158,11 @@ def begun(
     from distill.training import continual, step
 
     out = Path(str(folder.storage))
-    initial = step.initial_network(config.arch, config.init, True, config.seed) if variables is None else None
+    if variables is None:
+        sha256 = folder.ours.identity["init"]
+        initial = step.initial_network(config.arch, config.init, True, config.seed, sha256=sha256)
     folder.begin()
-    if initial is not None:
+    if variables is None:
         saved.save_network(initial, out / finding.BEST)
     network = saved.load_core(out / finding.BEST)
     learner = continual.begin(network, config.recipe())

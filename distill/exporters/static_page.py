@@ -3,9 +3,9 @@
 In: trained networks. Out: a folder with the page (`web/page/`), a file of each network, `networks.json`, the licences
 of what is bundled, and a service worker that lets the page work offline (`web/site/`). `pillar` and `pillar-plain` of
 the usual size are weights, `NAME.f32`, which the page computes with (`web/page/pillar.js`); others are `NAME.onnx`, and
-only with one of them the folder has ONNX Runtime Web. It comes from the npm registry the first time, in one pinned version, checked
-against the hash below, and is kept in the user's cache. A network of more than LARGE parameters is in 8 bits, and a
-browser fetches it when it is first chosen.
+only with one of them the folder has ONNX Runtime Web. It comes from the npm registry the first time, in one pinned
+version, checked against the hash below, and is kept in the user's cache. A network of more than LARGE parameters is in
+8 bits, and a browser fetches it when it is first chosen.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from keras import ops
 from numpy.typing import NDArray
 
 from distill import networks
-from distill.common import UserError, say_once
+from distill.common import UserError, file_hash, say_once
 from distill.networks import backend, finding, heads, saved
 from distill.networks.copies import copy_weights
 from distill.training import losses, on_device, streams
@@ -50,13 +50,17 @@ def initial_network(
     value_head: bool,
     seed: int,
     build: Callable[..., keras.Model] | None = None,
+    sha256: str | None = None,
 ) -> keras.Model:
     """A new network, or that of `init`; where `arch` has arguments, a network that they build with its weights.
 
     It may have a value head that nobody asks for. Raises UserError for an initial network without the value head that
-    is wanted, or of another shape than the arguments build.
+    is wanted, of another shape than the arguments build, or of another hash than `sha256`, that of the run's record.
     """
-    initial = saved.load_core(finding.network_file(init)) if init else None
+    file = finding.network_file(init) if init else None
+    initial = saved.load_core(file) if file else None
+    if file and sha256 not in (None, file_hash(file)):
+        raise UserError(f"{file}: was replaced after the command began; start it again")
     if initial and value_head:
         heads.require_value(initial, str(init))
     make_repeatable(seed)  # weights are drawn when a network is built

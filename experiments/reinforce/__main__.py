@@ -93,7 +93,8 @@ def run(config: ReinforceConfig) -> str:
         from distill.training import step
         from experiments.reinforce import run as policy_gradient
 
-        core = step.initial_network(config.arch, config.init, config.learning.baseline == "value", config.seed)
+        wanted, sha256 = config.learning.baseline == "value", folder.ours.identity["init"]
+        core = step.initial_network(config.arch, config.init, wanted, config.seed, sha256=sha256)
         folder.begin()
         state = policy_gradient.train(core, config, out)
         facts = {

@@ -191,6 +191,8 @@ def test_a_continued_network_keeps_the_arguments_it_was_built_with(tmp_path):
     kept = step.initial_network(arch, str(tmp_path / "some.keras"), True, 0)
     assert {layer.rate for layer in kept.layers if hasattr(layer, "rate")} == {0.3}
     asked = networks.Architecture(name="cnn", dropout=0.2)
+    with pytest.raises(UserError, match="was replaced after the command began"):
+        step.initial_network(arch, str(tmp_path / "some.keras"), True, 0, sha256="0" * 64)
     built = step.initial_network(asked, str(tmp_path / "some.keras"), True, 0)
     assert {layer.rate for layer in built.layers if hasattr(layer, "rate")} == {0.2}
     assert same(kept.get_weights(), built.get_weights())
