@@ -99,7 +99,7 @@ def run(config: ArenaConfig) -> str:
     print(f"\n{number} games, {distinct} of them distinct, from {origin}")
     # Deterministic players repeat games; an interval that counts each of them would look better than it is.
     if 10 * distinct < 9 * number:
-        print("many games are the same, so the intervals, which assume independent games, are too narrow")
+        print("many games are the same, so the intervals, which take them as independent, are too narrow")
     best, *_, score_of_best, _ = rows[0]
     return f"{best} is first with {score_of_best} of the points"
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from distill.common import cli, cores, run_folder, write_atomically
+from distill.common import cli, cores, plugins, run_folder, write_atomically
 from distill.common.settings import CommandLine, NameOrPath, Seed, Settings, as_json
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, labels, report
@@ -97,7 +97,8 @@ def run(config: EvaluateConfig) -> str:
         reader.verify(map(reader.open_run, of_games))
         wanted = [name for name in config.players if Path(name) not in of_games]
         players, metrics["networks"] = names.recorded(wanted, lambda name: names.make(name, config.workers))
-        metrics["identities"] = {name: names.identity(name) for name in wanted}
+        own = [name for name in wanted if names.parse(name).custom]
+        metrics["sources"] = {name: plugins.Plugin.named(name, "player").source for name in own}
         last = [_grade_players(config, players, metrics, page)]
         last += [_compare_labels(games, players, metrics, page) for games in of_games]
         folder.begin()

@@ -16,6 +16,7 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("train")
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -156,18 +157,19 @@ def run(
 
     `build` makes the network of an arch; `loss` and `callbacks` are those of `train_network`.
     """
+    named = f"{loss.__module__}:{loss.__qualname__}" if inspect.isfunction(loss) else ""
+    if loss is not None and not plugins.is_spec(named):  # its name would not tell it from others
+        raise UserError(f"loss {loss}: must be a function at the top of a module")
     out = _folder(config)
     networks.trust(config.arch.name)
     config = identity.with_arch(config, config.arch.name)
     prepared = preparation.prepare(config, config.prepared)
     print(prepared.summary(config.data))
-    if loss is not None and not hasattr(loss, "__qualname__"):  # its arguments would not be in the run's identity
-        raise UserError(f"loss {loss}: must be a function; write one in a module that calls this object")
     own = {"loss source": loss, "build source": build}
     also = {name: sources.source_hash(code) for name, code in own.items() if code is not None}
     also["prepared data"] = prepared.folder.name
     if loss is not None:
-        also["loss"] = f"{loss.__module__}:{loss.__qualname__}"
+        also["loss"] = named
     with identity.opened(config, out, KIND, FILES, PLACES, **also) as folder:
         if folder.result is not None:
             return identity.finished_line(out, _result(out, folder.result))

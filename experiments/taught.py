@@ -69,14 +69,14 @@ def main() -> int:
 
 
 def teach(data: Path, network: str | Path, out: Path) -> None:
-    """Write the boards of `data` into `out` with a network's labels. Raises UserError where it holds labels."""
+    """Write the boards of `data` into `out` with a network's labels. Raises UserError where it holds a run."""
     networks.start_backend()
     from distill.networks import saved
     from distill.networks.evaluator import NetworkEvaluator
     from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
 
     if run_folder.result_of(out):
-        raise UserError(f"{out}: holds labels; name another --out")
+        raise UserError(f"{out}: holds a finished run; name another --out")
     run = reader.open_run(data)
     reader.verify([run])
     parts = [reader.read(shard, ("current", "mask", "outcome")) for shard in run.shards]

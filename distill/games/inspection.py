@@ -3,7 +3,8 @@
 In: the storage of a run of games or of packed boards. Out: every violation, in words; at most one for each row, which
 names the game and its ply. Nothing is changed.
 
-The search is not imported. The rules come from `game/`, as those of the games do, and so does the vote of searches.
+The search is not imported. Shared with the code that plays the games: the rules (`game/`) and the majority of votes
+(`mcts/labeller.py`).
 Dimensions: B rows, A = 7 columns, K votes of a row.
 """
 

@@ -111,7 +111,7 @@ class _Wiring:
     def __call__(self, layer: Any, *arguments: Any, **more: Any) -> Any:
         tensors = [x for x in tree.flatten((arguments, more)) if isinstance(x, keras.KerasTensor)]
         others = [x.shape[1:3] for x in tensors if id(x) not in self._cells_first]
-        cells = len(others) < len(tensors) and isinstance(layer, ELEMENTWISE) and {*others} <= {(ROWS, COLUMNS)}
+        cells = len(others) < len(tensors) and type(layer) in ELEMENTWISE and {*others} <= {(ROWS, COLUMNS)}
         cells = cells or isinstance(layer, whole_board.CONVOLUTIONS)
         arguments, more = tree.map_structure(lambda x: self._ordered(x, cells), (arguments, more))
         result = layer(*arguments, **more)

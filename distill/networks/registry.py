@@ -127,7 +127,7 @@ def _tried(core: Any, spec: str, value_head: bool) -> keras.Model:
     played = plugins.call(heads.played(named), source, boards)
     arrays = {name: keras.ops.convert_to_numpy(output) for name, output in played.items()}
     if core.losses:
-        raise UserError(f"{source}: has regularizers or losses of its own, which are not added; set weight_decay")
+        raise UserError(f"{source}: training would ignore its regularizers or own losses; set weight_decay instead")
     with outputs.named(source):
         outputs.logits(arrays["logits"], boards[:, 0] == 0)
         if value_head:

@@ -107,9 +107,9 @@ def elo(
 def elo_with_intervals(points: NDArray[np.float64], seed: int, draws: int = 500) -> list[Estimate]:
     """One rating a player, mean 0, with the 2.5 and 97.5 % points of the Bayesian bootstrap.
 
-    A draw of it weighs every opening, two games, by Exp(1), and the prior of half an opening by Gamma(½). For two
-    players and openings that are won or lost this is Jeffreys' interval of the share of openings; so a player that won
-    every game has an interval too.
+    A draw of it weighs every opening, two games, by Exp(1), and a prior of half an opening to either side by Gamma(½).
+    For two players and openings that are won or lost this is Jeffreys' interval of the share of openings; so a player
+    that won every game has an interval too.
 
     Args:
       points: (U, K, K), per opening the points of the row's player against the column's in their games from both

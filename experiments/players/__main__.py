@@ -77,9 +77,10 @@ class PlayersConfig(Settings):
         if len(self.players) < 2 or len(set(self.players)) < len(self.players):
             raise ValueError("name at least two players, each once")
         fields = type(self).model_fields
+        places = [name for name in ("out", "page") if getattr(self, name).resolve() == fields[name].default.resolve()]
         own = [name for name, field in fields.items() if getattr(self, name) != field.default]
-        if {*own} - {"out", "page"} and (missing := [name for name in ("out", "page") if name not in own]):
-            flags = " and ".join(f"--{name}" for name in missing)
+        if places and {*own} - {"out", "page"}:
+            flags = " and ".join(f"--{name}" for name in places)
             raise ValueError(f"{flags} must name other files: the usual ones hold the shipped ladder with its settings")
         for name in self.players:
             names.check(name)

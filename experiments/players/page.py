@@ -20,7 +20,7 @@ BEGIN, END = "<!-- python -m experiments.players: begin -->", "<!-- python -m ex
 def require(page: Path) -> None:
     """Raise UserError for a page without the markers, which has no place for the table, and for a CSV of no page."""
     if (csv := page.with_suffix(".csv")).exists() and not page.exists():
-        raise UserError(f"{csv}: would be replaced; name another --page")
+        raise UserError(f"{csv}: would be replaced; delete it, or name another --page")
     if page.is_file() and not _has_markers(page.read_text(encoding="utf-8", errors="replace")):
         raise UserError(f"{page}: has no place for the table, between {BEGIN} and {END}; name another --page")
 

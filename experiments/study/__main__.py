@@ -175,9 +175,12 @@ def _is_finished(folder: Path, flags: list[str], games: str | None) -> bool:
     record = run_folder.read(folder)
     if record is None or record.result is None or games not in (None, read_object(folder / RECORD).get("sha256")):
         return False
-    config = parse(train.StudyTrainConfig, flags, PRESETS_OF_TRAIN, prog="experiments study")
-    is_init_gone = config.init is not None and finding.find(config.init) is None
-    ours = train.known_by(config.replace(init=None) if is_init_gone else config)
+    try:
+        config = parse(train.StudyTrainConfig, flags, PRESETS_OF_TRAIN, prog="experiments study")
+        is_init_gone = config.init is not None and finding.find(config.init) is None
+        ours = train.known_by(config.replace(init=None) if is_init_gone else config)
+    except (UserError, SystemExit):  # `train` says why
+        return False
     return all(record.identity.get(name) == value for name, value in ours.items() if name != "init" or not is_init_gone)
 
 

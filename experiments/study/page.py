@@ -26,7 +26,7 @@ validation loss; *tactics*: the mean of optimal over the sets chosen for a tacti
 def require(page: Path) -> None:
     """Raise UserError for files that would be replaced: one that is no page of a study, and a CSV of no page."""
     if not page.exists() and (csv_file := page.with_suffix(".csv")).exists():
-        raise UserError(f"{csv_file}: would be replaced; name another --page")
+        raise UserError(f"{csv_file}: would be replaced; delete it, or name another --page")
     if page.is_file() and MADE_BY not in page.read_text(encoding="utf-8", errors="replace"):
         raise UserError(f"{page}: is no page of a study and would be replaced; name another --page")
 

@@ -56,6 +56,8 @@ def run(config: StudyTrainConfig) -> str:
 
 def known_by(config: StudyTrainConfig) -> dict[str, Any]:
     """The identity of a run with this config, without its data; an initial network has to be there."""
+    networks.start_backend()  # before the shapes import Keras
+    networks.trust(config.arch.name)
     return identity.identity(config, train.PLACES, **{"build source": sources.source_hash(_build_of(config))})
 
 

@@ -14,7 +14,7 @@ from helpers import make_games, write_games
 from network_helpers import killed_at
 
 from distill import evaluate
-from distill.common import file_hash, provenance, run_folder
+from distill.common import file_hash, plugins, provenance, run_folder
 from distill.games import reader
 from distill.games.settings import RunSettings
 from distill.mcts.settings import UctSettings
@@ -109,3 +109,11 @@ def test_what_cannot_be_graded_is_one_line_before_anything_is_graded(tmp_path, c
         assert str(folder) in complaint(evaluate, "pillar", folder, *out)
     assert "notes: File exists" in complaint(evaluate, "random", "--out", tmp_path / "notes")
     assert "Not a directory" in complaint(evaluate, "random", "--out", tmp_path / "notes" / "deep")
+
+
+def test_the_source_of_your_own_player_is_recorded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("def move(boards, seeds): return (boards[:, 0] == 0).argmax(1)\n")
+    assert evaluate.main(["mine:move", "random", "--boards", "2", "--sets", "midgame", "--out", "report"]) == 0
+    source = plugins.Plugin.named("mine:move", "player").source  # of its file and the module's
+    assert run_folder.result_of(Path("report"))["sources"] == {"mine:move": source}

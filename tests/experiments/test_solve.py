@@ -201,7 +201,7 @@ def test_a_small_network_learns_to_lose_no_game_also_in_its_8_bit_file_and_a_kil
     with pytest.raises(UserError, match=f"most_stones {MOST_STONES} there, 4 here"):
         solve.main([*words, "--most-stones", "4"])
     with (out / "rounds.jsonl").open("a") as file:
-        file.write('{"seconds": 1.0, "wh\n')  # as a full disk leaves it
+        file.write('{"seconds": 1.0, "wh')  # as a full disk leaves it
     solve.main(words)
     lines = (out / "rounds.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines if line.endswith("}")]

@@ -33,7 +33,7 @@ def network(arch: str) -> keras.Model:
     shared = layers.Conv2D(16, 3, padding="same", use_bias=False, name="shared")
     y = Gate(name="gate")(layers.Add(name="add")([x, shared(shared(y))]), gate=x)
     bias = layers.Reshape((1, 1, 16), name="broadcast")(layers.GlobalAveragePooling2D(name="whole")(y))
-    y = layers.Add(name="biased")([shared(y), bias])
+    y = Centred(name="centred")(layers.Add(name="biased")([shared(y), bias]))
     features = layers.GlobalAveragePooling2D(name="pool")(layers.ReLU(name="relu")(y))
     logits = layers.Dense(7, name="logits")(layers.Flatten(name="flatten")(y))
     return with_random_weights(heads.network("mine", planes, logits, heads.value_head(features)))
@@ -45,6 +45,14 @@ class Gate(layers.Layer):
 
     def call(self, x, gate):
         return x * keras.ops.sigmoid(gate)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Centred(layers.ReLU):
+    """A user's layer on the axes of the board, of a kind that kernels compute in another order of the axes."""
+
+    def call(self, x):
+        return super().call(x) - keras.ops.mean(x, axis=(1, 2), keepdims=True)
 
 
 def kernels_in(core: keras.Model) -> set[str]:

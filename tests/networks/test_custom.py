@@ -112,7 +112,8 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     folder = distill.train_network("my_nets:build", data=["games"], out="models/mine", **settings)
     for loss, line in (
         (mine.doubled, "my_nets:squared there, my_nets:doubled here"),
-        (functools.partial(mine.squared), "must be a function"),
+        (functools.partial(mine.squared), "must be a function at the top of a module"),
+        (lambda targets, outputs: mine.squared(targets, outputs), "must be a function at the top of a module"),
     ):
         with pytest.raises(UserError, match=line):
             distill.train_network("my_nets:build", data=["games"], out="models/mine", **settings | {"loss": loss})
@@ -180,7 +181,7 @@ def test_layers_of_its_own_need_its_module(here, monkeypatch):
         ("my_nets:wrong_shape", r"not a network of distill .*'logits': \(6,\)"),
         ("my_nets:unregistered", "cannot be saved and loaded again .*register_keras_serializable"),
         ("my_nets:with_lambda", "cannot be saved and loaded again .* use no Lambda layer"),
-        ("my_nets:regularized", "has regularizers or losses of its own, .* set weight_decay"),
+        ("my_nets:regularized", "training would ignore its regularizers or own losses"),
         ("my_nets:not_a_number", "returned a logit that is NaN or infinite on 2 of 2 boards"),
     ],
 )
