@@ -57,6 +57,24 @@ def test_two_pages_play_in_a_room_and_are_updated_at_once(page, friend):
     assert page.evaluate("localStorage['distill-scores']") is None
 
 
+def test_a_move_that_the_server_does_not_take_is_kept_and_sent_again(browser, server):
+    def refuse(route) -> None:
+        if route.request.method == "POST":
+            route.fulfill(status=503, body="{}")
+        else:
+            route.continue_()
+
+    with pages.open_page(browser, server, more=False, ignore=("503",)) as page:
+        invite(page)
+        page.route("**/api/v1/rooms/*", refuse)
+        pages.column(page, 4).click()
+        pages.status_says(page, "The connection is lost; trying again…")
+        pages.visit(page)
+        pages.wait_for_stones(page, 1)
+        page.unroute("**/api/v1/rooms/*")
+        pages.status_says(page, "Your friend is to move")
+
+
 def test_new_game_leaves_the_room_and_the_game_can_be_brought_back(page, friend):
     link = invite(page)
     pages.visit(friend, link.replace("#", "?#"))

@@ -10,9 +10,10 @@ import { capital } from "./opinions.js";
 import { isHandheld } from "./sending.js";
 
 const ROOMS = "api/v1/rooms";
-const KEY = "distill-rooms"; // in localStorage: {room: [this person's side in the first game, moves]}, of the last MOST_KEPT
+const KEY = "distill-rooms"; // in localStorage: {room: [this person's side in the first game, moves, games before]}, of the last MOST_KEPT
 const MOST_KEPT = 20;
 const LOST = "The connection is lost; trying again…";
+const PAUSE = 2000; // ms before what the server did not take is sent again
 const HIDDEN = ["hint", "resign", "pause", "switch", "flip", "start-game", "players-note"];
 
 const PANEL = `
@@ -89,22 +90,22 @@ export class Friend {
       const side = players?.includes(REMOTE) ? players.indexOf(PERSON) : moves.length % 2;
       return this.#enter({ room, moves, side });
     }
-    const [side, played] = keptSeat(room);
-    this.#enter({ room, moves: moves || played, side });
+    const [side, played, games] = keptSeat(room);
+    this.#enter({ room, moves: moves || played, side, games });
   }
 
-  #enter({ room, moves, side }) {
+  #enter({ room, moves, side, games = 0 }) {
     this.#actions.makePlace(moves);
     this.#stream?.close();
     this.#stream = null;
     this.before ??= [...this.#game.players];
     this.#room = room;
     this.#seat = side;
-    this.#games = 0;
+    this.#games = games;
     this.#clients = 0;
     this.#failure = "";
     $("friend-note").textContent = "";
-    this.#actions.enter(moves, seated(side));
+    this.#actions.enter(moves, seated((side + games) % 2));
     if (room) this.#follow(room);
   }
 
@@ -124,7 +125,7 @@ export class Friend {
   /* ---- the room ---- */
 
   #follow(room) {
-    keepSeat(room, this.#seat, this.#actions.own().moves);
+    this.#keep();
     this.#stream = new EventSource(`${ROOMS}/${room}`);
     this.#stream.onmessage = ({ data }) => this.#receive(JSON.parse(data));
     this.#stream.onerror = () => this.#lose();
@@ -156,22 +157,35 @@ export class Friend {
     } else if (own !== moves) {
       this.#actions.update(moves);
     }
-    keepSeat(this.#room, this.#seat, this.#actions.own().moves);
+    this.#keep();
     this.#actions.refresh();
   }
 
+  #keep() {
+    keepSeat(this.#room, [this.#seat, this.#actions.own().moves, this.#games]);
+  }
+
+  /** Send the game's moves, or none for a new game, until the server has taken or refused them. */
   async #post(moves) {
+    const room = this.#room;
+    let reply;
     this.#isSending = true;
     try {
-      const reply = await fetch(`${ROOMS}/${this.#room}`, {
+      reply = await fetch(`${ROOMS}/${room}`, {
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ moves }),
       });
       if (!reply.ok && reply.status !== 409) await contentOf(reply, "moves"); // 409: the stream has the moves
     } catch (error) {
-      this.#failure = error instanceof TypeError ? LOST : error.message; // fetch says so
+      this.#failure = !reply || reply.status >= 500 ? LOST : error.message;
       this.#actions.refresh();
+      if (this.#failure === LOST) setTimeout(() => this.#postAgain(room, moves), PAUSE);
     }
     this.#isSending = false;
+  }
+
+  #postAgain(room, moves) {
+    const isOwn = moves === "" || moves === this.#actions.own().moves;
+    if (room === this.#room && isOwn && this.#failure && !this.#isSending) this.#post(moves);
   }
 
   /* ---- as the page calls it ---- */
@@ -187,7 +201,9 @@ export class Friend {
 
   /** The person has played. */
   moved() {
-    if (this.#room) this.#post(this.#game.moves);
+    if (!this.#room) return;
+    this.#keep(); // a reload must not lose it
+    this.#post(this.#game.moves);
   }
 
   /** The part of the address after the "#". */
@@ -247,15 +263,15 @@ async function openRoom() {
 }
 
 /** Whoever opened a room keeps the first seat through reloads; others take the second. */
-function keepSeat(room, side, moves) {
+function keepSeat(room, seat) {
   const { [room]: _, ...others } = stored(KEY);
-  const kept = [...Object.entries(others), [room, [side, moves]]].slice(-MOST_KEPT);
+  const kept = [...Object.entries(others), [room, seat]].slice(-MOST_KEPT);
   tryEffect(() => localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(kept))));
 }
 
-/** [side, moves]; what is stored may be anything. */
+/** [side, moves, games]; what is stored may be anything. */
 function keptSeat(room) {
-  const [side, moves] = [stored(KEY)[room]].flat();
-  const isGame = /^[1-7]*$/.test(moves ?? "-");
-  return side === 0 || side === 1 ? [side, isGame ? moves : ""] : [1, ""];
+  const [side, moves, games] = [stored(KEY)[room]].flat();
+  const isGame = /^[1-7]*$/.test(moves ?? "-") && Number.isInteger(games);
+  return side === 0 || side === 1 ? [side, ...(isGame ? [moves, games] : ["", 0])] : [1, "", 0];
 }
