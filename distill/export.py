@@ -102,8 +102,11 @@ def _write_page(models: Sequence[str], folder: Path) -> str:
     """Write the page with these models; returns the line that says how to see it."""
     networks.start_backend(aloud=True)
     from distill.exporters.static_page import write_static_page
-    from distill.players import levels
+    from distill.players import levels, names
 
+    for file in map(finding.network_file, models):
+        if names.parse(called := file.parent.resolve().name).player:
+            raise UserError(f"{file}: the page has another player called {called}; rename the folder")
     write_static_page(models, folder, levels.elo_of_static_page(finding.network_file(models[0])))
     return f"{folder}: a static page; any file server shows it: python -m http.server --directory {folder}"
 

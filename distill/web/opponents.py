@@ -72,8 +72,9 @@ class Opponents:
         self._load = lru_cache(LOADED)(_load)
 
     def models(self) -> dict[str, Path]:
-        """Name → folder of every exported model; of equal names the first folder's."""
-        return finding.networks(self.folders, (finding.EXPORTED,))
+        """Name → folder of every exported model; of equal names the first folder's, and none with a player's name."""
+        folders = finding.networks(self.folders, (finding.EXPORTED,))
+        return {name: folder for name, folder in folders.items() if not names.parse(name).player}
 
     def catalogue(self) -> Catalogue:
         """The players and the limits."""

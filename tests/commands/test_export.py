@@ -176,3 +176,11 @@ def test_nothing_is_exported_into_a_network_that_ships(tmp_path, monkeypatch, co
     assert "pillar ships with distill and is not overwritten; --out says where" in complaint(export, "pillar")
     assert "no such path, and no network of that name; " in complaint(export, "reference/mk4", "--out", "here")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_network_of_the_page_is_not_called_like_another_player(tmp_path, complaint):
+    (tmp_path / "random").mkdir()
+    (tmp_path / "random" / "best.keras").symlink_to(REFERENCE / "pillar" / "best.keras")
+    line = complaint(export, REFERENCE / "pillar", tmp_path / "random", "--web", tmp_path / "site")
+    assert "the page has another player called random" in line
+    assert not (tmp_path / "site").exists()

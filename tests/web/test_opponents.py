@@ -52,6 +52,10 @@ def test_a_model_trained_again_is_loaded_again(models, tmp_path):
     client = TestClient(api.application(Opponents([tmp_path], 1000, 1)), base_url=URL)
     before, again = (ask(client, player="small", moves="4").json()["policy"] for _ in range(2))
     assert again == before
+    (tmp_path / "random").symlink_to(folder)
+    assert [card["name"] for card in client.get("/api/v1/players").json()["players"] if card["kind"] == "network"] == [
+        "small"
+    ], "random is another player"
     stamp = (folder / finding.EXPORTED).stat()
     folder.rename(tmp_path / "old")
     shutil.copytree(REFERENCE / "cnn", folder)

@@ -52,13 +52,13 @@ function operation(path, method, { description, requestBody, responses }) {
   const button = make("button", "Try it");
   button.type = "button";
   button.addEventListener("click", async () => {
-    const options = schema && { method, body: input.value, headers: { "Content-Type": "application/json" } };
+    const options = { method, ...(schema && { body: input.value, headers: { "Content-Type": "application/json" } }) };
     reply.textContent = await fetch(`.${path}`, options) // a proxy may serve all below a folder
       .then(async (answer) => `${answer.status} ${await answer.text()}`)
       .catch(() => "The server does not answer. Is it still running?");
     reply.hidden = false;
   });
-  panel.append(button, reply);
+  if (!path.includes("{")) panel.append(button, reply); // there is no form for the room's name
   return panel;
 }
 

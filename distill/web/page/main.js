@@ -15,7 +15,7 @@ import { Opinions, capital } from "./opinions.js";
 import { movesOfQuery } from "./paste.js";
 import { PasteBox } from "./paste_box.js";
 import { PlayPanel, resultInWords } from "./play_panel.js";
-import { Players } from "./players.js";
+import { hasShipped, Players } from "./players.js";
 import { Puzzles } from "./puzzles.js";
 import { ROWS, replay } from "./rules.js";
 import { Sight } from "./sight.js";
@@ -188,6 +188,8 @@ function usePlayers(catalogue) {
   $("notices").textContent = catalogue.notices.join(" ");
   $("api-link").hidden = !engine.isServed;
   $("sight-button").disabled = !sight.isPossible;
+  const hasTour = hasShipped(catalogue.players); // it says what the shipped network sees
+  for (const element of [$("tab-idea"), document.querySelector('#intro [href="#idea"]')]) element.hidden = !hasTour;
   game.players = [PERSON, players.usual];
 }
 

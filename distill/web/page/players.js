@@ -8,8 +8,11 @@ const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 
 
 const SHIPPED = ["reference/pillar@puct:N", "pillar@puct:N"]; // as in the terminal; by its name on a static page
 
+/** Whether the shipped network is among these cards. */
+export const hasShipped = (cards) => cards.some(({ name }) => SHIPPED.includes(name));
+
 /** Of searches with a network the shipped one's, or the first: other networks may have to be downloaded. */
-export const usualSearch = (cards) => cards.find(({ name }) => SHIPPED.includes(name)) ?? cards[0];
+export const usualSearch = (cards) => SHIPPED.map((shipped) => cards.find(({ name }) => name === shipped)).find(Boolean) ?? cards[0];
 
 /** Cards whose names end in "N", each once for every number of simulations up to a limit. */
 export const withStrengths = (cards, numbers, most) => cards.flatMap(({ name, title, note }) =>
