@@ -2,7 +2,7 @@
 
     pip install -e ".[serve,dev]"
     python benchmarks/serve.py                        # a shipped network; --player NETWORK@puct:50 adds a search
-    python benchmarks/serve.py --browser              # also `fetch`, and from click to stone, in headless Chromium
+    python benchmarks/serve.py --browser              # also `fetch`, in headless Chromium
 
 Two servers run, each in its own process: one as users start it, which evaluates the network with ONNX Runtime, and one
 that uses TensorFlow, as it does where ONNX Runtime is not installed. Rounds alternate between them, so other load on
@@ -25,7 +25,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from distill.game import rules
 
-ANIMATION = 350  # ms that the page waits before it shows a reply; subtracted from the time after a click
 ROUNDS = 10
 
 AS_USERS_DO = "import sys; from distill import serve; raise SystemExit(serve.main(sys.argv[1:]))"
@@ -131,45 +130,24 @@ FETCH = """async ([player, games]) => {
   }
   return times;
 }"""
-CLICK = """(column) => new Promise((resolve) => {
-  const before = location.hash.length, began = performance.now();
-  const look = () => location.hash.length >= Math.max(before, 1) + 2 ?
-    resolve(performance.now() - began) : requestAnimationFrame(look);
-  document.querySelectorAll(".columns button")[column].click();
-  look();
-})"""
 
 
-def in_chromium(urls: Mapping[str, str], player: str, number: int) -> dict[str, Times]:
-    """Latencies in two pages of Chromium, by what is measured.
-
-    `fetch`: from the call to the parsed reply. `click`: from a click until the reply's stone is on the board, without
-    the page's own pause.
-    """
+def in_chromium(urls: Mapping[str, str], player: str, number: int) -> Times:
+    """Latencies in two pages of Chromium, from the call of `fetch` to the parsed reply."""
     from tests import pages
 
     def fetch(page: Any) -> list[float]:
         found: list[float] = page.evaluate(FETCH, [player, games(number // ROUNDS)])
         return found
 
-    def click(page: Any) -> list[float]:
-        found = []
-        for _ in range(number // ROUNDS):
-            page.keyboard.press("n")
-            found.append(page.evaluate(CLICK, 3) - ANIMATION)
-        return found
-
-    measured: dict[str, Callable[[Any], list[float]]] = {"fetch": fetch, "click": click}
+    times: Times = {kind: [] for kind in urls}
     with pages.browser() as running, ExitStack() as stack:
         opened = {kind: stack.enter_context(pages.open_page(running, url)) for kind, url in urls.items()}
         for page in opened.values():
-            page.select_option("#player-1", player)
             fetch(page)
-        times: dict[str, Times] = {what: {kind: [] for kind in urls} for what in measured}
-        for what, measure in measured.items():
-            for round_number in range(ROUNDS):
-                for kind in order(urls, round_number):
-                    times[what][kind].append(measure(opened[kind]))
+        for round_number in range(ROUNDS):
+            for kind in order(urls, round_number):
+                times[kind].append(fetch(opened[kind]))
     return times
 
 
@@ -245,8 +223,7 @@ def main() -> None:
             times = asyncio.run(latencies(urls, player, players, arguments.moves // 10))
             figures[f"{players}_players"] = report(name, times)
         if arguments.browser:
-            for what, times in in_chromium(urls, player, 100).items():
-                figures[what] = report(f"{what} in Chromium", times)
+            figures["fetch"] = report("fetch in Chromium", in_chromium(urls, player, 100))
         memory = []
         url, process = servers["onnx"]
         for _ in range(arguments.moves // 500):

@@ -20,7 +20,11 @@ fail() {
 
 set_up() {
   local base installed
-  if ! "$python" -c "import pip; $fits" 2>/dev/null; then # missing, incomplete or of another Python
+  if "$python" -c "$fits" 2>/dev/null; then
+    "$python" -c 'import pip' 2>/dev/null || "$python" -m ensurepip >/dev/null || fail 'pip could not be added to .venv (see above)'
+  elif "$python" -c '' 2>/dev/null; then
+    fail '.venv has another Python than 3.11, 3.12 or 3.13; remove it, or move it away'
+  else # missing or broken
     for base in "${PYTHON:-python3}" python3.13 python3.12 python3.11 ''; do
       "$base" -c "import ensurepip, venv; $fits" 2>/dev/null && break
       [ -z "${PYTHON:-}" ] || fail "$PYTHON is not Python 3.11, 3.12 or 3.13 with venv"
