@@ -2,7 +2,7 @@
 
 They run in a copy of their folder with stand-ins for Python as the only ones on PATH. A stand-in has a version,
 "creates" an environment by copying itself there, and writes each call to a log. `.venv` is created once, and rebuilt
-if it is unusable; the installation is repeated after a failure or a change only.
+if it is broken; the installation is repeated after a failure or a change only.
 """
 
 import os
@@ -94,9 +94,17 @@ def test_the_first_usable_python_is_taken_or_the_only_one_that_the_user_names(ma
     machine.add("python3.12", "3.12")
     old = machine.add("opt dir/python", "3.9")
     assert f"{old} is not Python 3.11" in machine.complaint(PYTHON=str(old))
-    machine.add(".venv/bin/python", "3.9")
+    another = machine.add(".venv/bin/python", "3.9")
+    line = "distill: .venv has another Python than 3.11, 3.12 or 3.13; remove it, or move it away\n"
+    assert machine.run().stderr == line
+    assert another.exists(), "somebody may still use it"
+    machine.add(".venv/bin/python", "3.13", lacks="pip")  # as uv makes it
+    assert machine.run().returncode == 0
+    assert (machine.calls("-m venv"), machine.calls("-m ensurepip")) == ([], ["3.13 -m ensurepip"])
+    shutil.rmtree(machine.checkout / ".venv")
+    machine.add(".venv/bin/python", "3.12").write_text("#!/nowhere\n", encoding="utf-8")  # its Python is gone
     run = machine.run(PIP_EXIT="1")
-    assert (run.returncode, machine.calls("-m venv")) == (1, ["3.12 -m venv --clear .venv"]), "an old one is rebuilt"
+    assert (run.returncode, machine.calls("-m venv")) == (1, ["3.12 -m venv --clear .venv"]), "a broken one is rebuilt"
     assert run.stderr.splitlines() == ["what pip says", "distill: the installation failed (see above)"]
     assert machine.calls("-m pytest") == []
     for installs in ([f"3.12 {INSTALL}"], []):  # repeated once, after the failure
