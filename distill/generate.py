@@ -15,7 +15,6 @@ from distill.__main__ import start
 if __name__ == "__main__":
     start("generate")
 
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -105,14 +104,11 @@ def run(config: GenerateConfig) -> str:
         if config.labeller is None:
             compiling.prepare("uct")
         processes = max(1, min(config.workers or cores(), len(plan.todo)))
-        began = time.perf_counter()
         started = Cluster(config.cluster, shards.versions_here) if config.cluster else executors.started(processes)
         with started as workers, Progress(plan.games, "games", sum(shard.games for shard in plan.done)) as progress:
             calls, work = [([task],) for task in plan.todo], partial(shards.play_shards, config, identity)
             result = shards.complete(folder, plan, workers, work, calls, progress.advance)
-    simulations = result["simulations"] - sum(shard.simulations for shard in plan.done)
-    speed = simulations / (time.perf_counter() - began) / 1e6
-    return f"{result['games']:,} games, {result['rows']:,} rows in {config.out} ({speed:.2f} M simulations/s)"
+    return f"{result['games']:,} games, {result['rows']:,} rows in {config.out}"
 
 
 main = cli.Command("distill generate", GenerateConfig, run, PRESETS)

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -52,33 +50,6 @@ class Play(Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loop:
-    """A run in this process.
-
-    Attributes:
-      count: the number of iterations.
-      repeated: the ends of the iterations of the run that is repeated, if one is.
-      workers: play the arena.
-      network: takes the weights that were learned, to be graded and saved.
-      grade: the metrics of `network`.
-      finished: the metrics of the finished iterations.
-      now: the clock, in seconds.
-    """
-
-    out: Path
-    config: SelfPlayConfig
-    count: int
-    repeated: Sequence[End]
-    workers: Workers
-    play: Play
-    learner: TrainingModel
-    network: keras.Model
-    grade: Callable[[], dict[str, float]]
-    now: Callable[[], float]
-    finished: list[Metrics]
-
-
 def run(
     config: SelfPlayConfig,
     folder: run_folder.Run,
@@ -88,7 +59,9 @@ def run(
 ) -> str:
     """Run the iterations that are missing; returns the last line. The caller holds the folder and stops the workers.
 
-    `repeated` and `now` are those of `Loop`.
+    Args:
+      repeated: the ends of the iterations of the run that is repeated, if one is.
+      now: the clock, in seconds.
     """
     out, count = Path(str(folder.storage)), iterations.count_of(config, repeated)
     variables, finished = resumed(folder)
@@ -117,18 +90,27 @@ def run(
     play.warm_up()
     if config.is_timed:  # trace the graph now
         grades.grade(player, boards)
-    loop = Loop(
-        out=out, config=config, count=count, repeated=repeated, workers=pool, play=play, learner=learner,
-        network=network, grade=partial(grades.grade, player, boards), now=now, finished=finished,
-    )  # fmt: skip
     began = now()  # what came before is no part of the minutes
     for number in range(len(finished) + 1, count + 1):
-        metrics, began = iterate(loop, number, began)
+        earlier = finished[-1] if finished else {}
+        end = repeated[number - 1] if repeated else iterations.end_of(config, number, count, earlier, began, now)
+        learned = play.iterate(number, end, iterations.share_gone(config, number, count), finished)
+        # From here on, because the time by which games or a step overran the end is gone already.
+        over = now()
+        accepted, score = judged(out, config, pool, learner, network, number) if learned["steps"] else (False, None)
+        # No two parts have a name in common; their order is that of the columns of the history.
+        metrics = {"iteration": number, **learned, "score": score, "accepted": accepted, **grades.grade(player, boards)}
+        ended = now()
+        minutes = earlier.get("minutes", 0.0) + (ended - began) / 60
+        metrics |= {"seconds": round(ended - began, 1), "minutes": round(minutes, 3)}
+        metrics["saving_seconds"] = round(ended - over, 1)
         finished.append(metrics)
-        say(line(finished[-1], count))
+        checkpoint.save(out, learner, {"finished": finished})
+        began = ended  # the checkpoint has these metrics, so its time belongs to the next iteration
+        say(line(metrics, count))
         run_files.publish(folder, config, finished, count)
         if log:
-            log.on_epoch_end(number, finished[-1])
+            log.on_epoch_end(number, metrics)
     return result(out, finished)
 
 
@@ -171,30 +153,9 @@ def begun(
     return network, learner
 
 
-def iterate(loop: Loop, number: int, began: float) -> tuple[Metrics, float]:
-    """One iteration, counted from 1, which `began` at this time by `loop.now`; its metrics, and when the next begins.
-
-    The checkpoint has these metrics, so its time belongs to the next iteration.
-    """
-    config, count, earlier = loop.config, loop.count, loop.finished[-1] if loop.finished else {}
-    end = iterations.end_of(config, number, count, earlier, began, loop.now)
-    if loop.repeated:
-        end = loop.repeated[number - 1]
-    learned = loop.play.iterate(number, end, iterations.share_gone(config, number, count), loop.finished)
-    # From here on, because the time by which games or a step overran the end is gone already.
-    over = loop.now()
-    accepted, score = judged(loop, number) if learned["steps"] else (False, None)
-    # No two parts have a name in common; their order is that of the columns of the history.
-    metrics = {"iteration": number, **learned, "score": score, "accepted": accepted, **loop.grade()}
-    ended = loop.now()
-    minutes = earlier.get("minutes", 0.0) + (ended - began) / 60
-    metrics |= {"seconds": round(ended - began, 1), "minutes": round(minutes, 3)}
-    metrics["saving_seconds"] = round(ended - over, 1)
-    checkpoint.save(loop.out, loop.learner, {"finished": [*loop.finished, metrics]})
-    return metrics, ended
-
-
-def judged(loop: Loop, number: int) -> tuple[bool, float | None]:
+def judged(
+    out: Path, config: SelfPlayConfig, pool: Workers, learner: TrainingModel, network: keras.Model, number: int
+) -> tuple[bool, float | None]:
     """Save the candidate, the network that has learned in an iteration, and let it meet the champion.
 
     Returns whether it becomes the champion, and its score where there is a gate.
@@ -202,14 +163,14 @@ def judged(loop: Loop, number: int) -> tuple[bool, float | None]:
     from distill.networks import saved
     from distill.training.step import copy_learned
 
-    candidate, gate = run_files.candidate(loop.out, number), loop.config.arena.gate
-    copy_learned(loop.learner, loop.network)
+    candidate, gate = run_files.candidate(out, number), config.arena.gate
+    copy_learned(learner, network)
     candidate.parent.mkdir(parents=True, exist_ok=True)
-    saved.save_network(loop.network, candidate)
+    saved.save_network(network, candidate)
     if gate is None:
         return True, None
-    seed = iterations.seed_of(loop.config, number, iterations.ARENA)
-    score = workers.arena(loop.workers, loop.config, candidate, loop.out / finding.BEST, seed)
+    seed = iterations.seed_of(config, number, iterations.ARENA)
+    score = workers.arena(pool, config, candidate, out / finding.BEST, seed)
     return score >= gate, score
 
 

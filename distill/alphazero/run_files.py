@@ -71,11 +71,8 @@ def games_folder(out: Path, number: int) -> Path:
 def verify_games(out: Path, number: int, expected: str) -> None:
     """Raise UserError where the games of an iteration are missing or changed; the hash of their result is expected."""
     folder = games_folder(out, number)
-    record = run_folder.read(folder)
-    if record is None or record.result is None:
-        raise UserError(f"{folder}: the games of this iteration are missing; {LOST}")
-    if expected != json_hash(record.result):
-        raise UserError(f"{folder}: not the games that this iteration played; {LOST}")
+    if expected != json_hash(run_folder.result_of(folder)):
+        raise UserError(f"{folder}: missing, or not the games that this iteration played; {LOST}")
     reader.verify([reader.open_run(folder)], LOST)
 
 

@@ -31,7 +31,7 @@ from distill.common.progress import Advance, silent
 from distill.common.provenance import extra
 from distill.game import encoding
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import COLUMNS, ROWS, Bitboards, Position, legal_mask
+from distill.game.rules import COLUMNS, ROWS, Bitboards, Position
 from distill.players.player import Choices, Seeds, evenly
 
 
@@ -88,9 +88,8 @@ class SolverPlayer:
 
     def choose(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         scored = score_boards(current, mask, self.workers)
-        best = scored.max(1, keepdims=True, initial=FULL_COLUMN)
-        allowed = (scored == best) & legal_mask(mask)
-        return evenly(allowed, seeds, np.sign(best[:, 0]).astype(np.float64))
+        best = scored.max(1, keepdims=True)
+        return evenly(scored == best, seeds, np.sign(best[:, 0]).astype(np.float64))
 
 
 def _score(current: Bitboards, mask: Bitboards) -> NDArray[np.int8]:

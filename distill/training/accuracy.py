@@ -111,5 +111,4 @@ def is_early(rows: reader.RawRows) -> NDArray[np.bool_]:
     begins = np.ones(len(rows), np.bool_)
     begins[1:] = (rows.game[1:] != rows.game[:-1]) | (rows.ply[1:] <= rows.ply[:-1])
     number = np.arange(len(rows))
-    early: NDArray[np.bool_] = number - np.maximum.accumulate(np.where(begins, number, 0)) < FIRST_ROWS
-    return early
+    return number - np.maximum.accumulate(np.where(begins, number, 0)) < FIRST_ROWS

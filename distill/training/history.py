@@ -5,13 +5,14 @@ A row holds what one evaluation measured; `over` names the column on the x-axis,
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from distill.common import write_atomically
-from distill.common.pictures import drawing, new_figure
+from distill.common import first_line, say_once, write_atomically
+from distill.common.pictures import new_figure
 
 CSV, CURVES = "history.csv", "curves.png"
 
@@ -29,8 +30,13 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
     """Rewrite the files from all rows so far."""
     table = pd.DataFrame(list(rows))
     write_atomically(folder / CSV, table.to_csv(index=False).encode())
-    with drawing(folder / CURVES):
-        _draw(folder / CURVES, table, panels, over)
+    path = folder / CURVES
+    try:
+        _draw(path, table, panels, over)
+    except Exception as error:  # from Matplotlib, fonts or the disk; no picture ends a run
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)  # an older one
+        say_once(f"{path}: not drawn ({type(error).__name__}: {first_line(error)}); the run continues")
 
 
 def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:

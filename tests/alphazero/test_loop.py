@@ -123,7 +123,7 @@ def test_a_run_by_the_clock_leaves_what_it_promises_and_is_repeated(tmp_path, cl
     change_record(out, lambda record: record.update(result=None))
     shutil.rmtree(out / "iterations/0002/games")
     line = complaint(selfplay, *MINUTE, "--out", out)
-    assert f"{out}/iterations/0002/games: the games of this iteration are missing" in line
+    assert f"{out}/iterations/0002/games: missing, or not the games that this iteration played" in line
 
 
 def test_games_in_flight_when_the_time_is_over_are_given_up(tmp_path, clock, monkeypatch):
@@ -165,7 +165,7 @@ def test_a_repetition_gives_the_same_weights_however_it_is_run(tmp_path, complai
     assert main(whole, *words) == 0
     assert [{name: row[name] for name in ("games", "steps")} for row in metrics_of(whole)] == COUNTS
     # In iteration 2 before it learns, in iteration 2 after its games were played, and between iterations.
-    for place, name, call in ((WorkerPlay, "_learn", 2), (workers, "finish", 1), (loop, "iterate", 2)):
+    for place, name, call in ((WorkerPlay, "_learn", 2), (workers, "finish", 1), (WorkerPlay, "iterate", 2)):
         with killed_at(place, name, call):
             main(stopped, *words, "--workers", "3")
     assert main(stopped, *words, "--workers", "3") == 0
@@ -178,7 +178,7 @@ def test_the_average_plays_and_is_kept(tmp_path):
     """Not the weights that learn, which the checkpoint has."""
     out = tmp_path / "run"
     words = repeat_of(COUNTS, tmp_path / "record.json", *FLAGS, "--set", "ema=0.5")
-    with killed_at(loop, "iterate", 3):
+    with killed_at(WorkerPlay, "iterate", 3):
         main(out, *words)
     kept = saved.load_core(out / finding.BEST)
     learning = checkpoint.load(out)[0][: len(kept.weights)]

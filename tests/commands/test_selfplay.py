@@ -136,12 +136,12 @@ def test_a_run_with_missing_or_other_parts_is_refused_before_it_plays(tmp_path, 
     first, changed = "iterations/0001", "not the games that this iteration played; the run cannot be resumed"
     shard = f"{first}/games/shard-00000.parquet"
     cases: list[tuple[str, Any, str]] = [
-        (f"{first}/games", shutil.rmtree, "the games of this iteration are missing"),
+        (f"{first}/games", shutil.rmtree, "missing, or not the games"),
         (f"{first}/games", other(run="7" * 32), changed),
         (f"{first}/games", other(games=3), changed),
         (shard, lambda file: file.write_bytes(file.read_bytes() + b"\0"), "not the file that the record describes"),
         (shard, Path.unlink, "(missing, damaged or changed); the run cannot be resumed"),
-        (first, shutil.rmtree, "the games of this iteration are missing"),
+        (first, shutil.rmtree, "missing, or not the games"),
         ("checkpoint.npz", Path.unlink, "checkpoint.npz: missing, though the run has finished iterations"),
         ("checkpoint.npz", lambda file: file.write_bytes(b"PK"), "checkpoint.npz: damaged"),
         ("_run.json", lambda file: file.write_text("{"), "_run.json: damaged"),
