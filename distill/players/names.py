@@ -12,7 +12,7 @@
     NETWORK@sample         the network's column drawn by its probabilities, as REINFORCE trains it
     NETWORK@puct:N         a search of N simulations guided by the network (`mcts/puct.py`), without noise
     NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, without its noise
-    openspiel:mcts(N)      OpenSpiel's search of N simulations with random playouts (`players/openspiel.py`)
+    openspiel:mcts(N)      OpenSpiel's search of N simulations with random rollouts (`players/openspiel.py`)
     module:object          your own function or class (`players/player.py`, `as_player`)
 
 NETWORK is the name of a network in `models/` or of one that ships, such as `pillar`, or else a path: the folder of a

@@ -24,7 +24,7 @@ NewBot: TypeAlias = Callable[[int, int], Any]
 """A seat, 0 for the side with the first stone or 1, and a seed from 0 to 2³¹ − 1 → a `pyspiel.Bot`."""
 
 EXPLORATION = 2.0
-"""OpenSpiel's UCT constant, with one playout a simulation, as in its own examples."""
+"""OpenSpiel's UCT constant, with one rollout a simulation, as in its own examples."""
 
 
 def pyspiel() -> Any:
@@ -35,7 +35,7 @@ def pyspiel() -> Any:
 
 
 def mcts(simulations: int, seed: int) -> Any:
-    """OpenSpiel's `MCTSBot` with random playouts, for either seat."""
+    """OpenSpiel's `MCTSBot` with random rollouts, for either seat."""
     spiel = pyspiel()
     evaluator = spiel.RandomRolloutEvaluator(1, seed)
     game = spiel.load_game("connect_four")

@@ -1,5 +1,5 @@
 /**
- * Players without a server: the networks of `networks.json` in workers, a search with playouts in another. It has
+ * Players without a server: the networks of `networks.json` in workers, a search with rollouts in another. It has
  * the functions of `server.js`, which `write_static_page` replaces by this module.
  */
 
@@ -16,7 +16,7 @@ const WARM_UP = 100; // simulations that let the browser optimize the code
 const { networks, elo } = await fetched("networks.json", "networks");
 const inference = [startInference()]; // workers; the others start when a whole game is first analysed
 let isBroken = false; // whether the first one cannot compute
-let playouts = null; // {worker, unanswered}, from the first search with playouts on
+let rollouts = null; // {worker, unanswered}, from the first search with rollouts on
 
 const isOnnx = ({ file }) => file.endsWith(".onnx");
 const loaded = predict([boardOf(replay(""))]); // early; the first request gets the error, if there is one
@@ -36,7 +36,7 @@ export async function players() {
         .map((level) => ({ ...level, elo: elo[level.name] ?? null })),
       ...cards,
       ...guided,
-      { name: "uct:N", kind: "search", title: "Search", note: "Monte-Carlo tree search with playouts" },
+      { name: "uct:N", kind: "search", title: "Search", note: "Monte-Carlo tree search with rollouts" },
       { name: "random", kind: "simple", title: "Random", note: "Plays any open column at random" },
     ],
     max_simulations: 100_000,
@@ -54,7 +54,7 @@ export async function opinion(player, moves, signal, worker = inference[0]) {
     return { move: legal[Math.floor(Math.random() * legal.length)], policy, value: null, scores: null };
   }
   if (player in LEVELS) return levelOpinion(player, moves, (mode) => opinion(`${networks[0].name}${mode}`, moves, signal, worker));
-  if (player.startsWith("uct:")) return askPlayouts(Number(player.split(":")[1]), moves, signal);
+  if (player.startsWith("uct:")) return askRollouts(Number(player.split(":")[1]), moves, signal);
   const [network, mode] = read(player);
   if (mode) {
     const { move, visits, value } = await ask({ network, moves, simulations: Number(mode.split(":")[1]) }, signal, worker);
@@ -125,26 +125,26 @@ function startInference() {
   return worker;
 }
 
-/** Query the worker that searches with playouts; aborting ends it unless other requests wait for it. */
-function askPlayouts(simulations, moves, signal) {
-  playouts ??= startPlayouts();
-  const { worker, unanswered } = playouts;
+/** Query the worker that searches with rollouts; aborting ends it unless other requests wait for it. */
+function askRollouts(simulations, moves, signal) {
+  rollouts ??= startRollouts();
+  const { worker, unanswered } = rollouts;
   return answered(worker, unanswered, { simulations, moves }, () => {
-    signal?.addEventListener("abort", () => unanswered.size === 1 && endPlayouts(worker, "The search was called off."));
+    signal?.addEventListener("abort", () => unanswered.size === 1 && endRollouts(worker, "The search was called off."));
   });
 }
 
-function startPlayouts() {
+function startRollouts() {
   const worker = new Worker(new URL("./search.js", import.meta.url), { type: "module" });
-  worker.onerror = () => endPlayouts(worker, "The search failed in this browser.");
+  worker.onerror = () => endRollouts(worker, "The search failed in this browser.");
   return { worker, unanswered: new Set() };
 }
 
 /** End this worker if it still runs; the next request starts a new one. */
-function endPlayouts(worker, why) {
-  if (playouts?.worker !== worker) return;
-  const { unanswered } = playouts;
-  playouts = null;
+function endRollouts(worker, why) {
+  if (rollouts?.worker !== worker) return;
+  const { unanswered } = rollouts;
+  rollouts = null;
   worker.terminate();
   for (const reject of unanswered) reject(new Error(why));
 }

@@ -1,7 +1,7 @@
 /**
- * UCT with playouts in a worker: the search of `distill/mcts/`, in plain JavaScript and without its speed.
+ * UCT with rollouts in a worker: the search of `distill/mcts/`, in plain JavaScript and without its speed.
  *
- * Score of a child: mean return + sqrt(ln N / n); unvisited children first. A playout wins if it can, blocks if it
+ * Score of a child: mean return + sqrt(ln N / n); unvisited children first. A rollout wins if it can, blocks if it
  * must, takes the centre one time in five, and is random otherwise. Choice: most visits, then higher mean, then
  * nearest the centre.
  */
@@ -33,7 +33,7 @@ function grow(position, simulations) {
       path.push(leaf);
       if (leaf.isWon) result = 1;
       else if (board.ply === CELLS) result = 0;
-      else if (isNew) result = -playout(board);
+      else if (isNew) result = -rollout(board);
     }
     for (let at = path.length - 1; at >= 0; at -= 1) {
       path[at].visits += 1;
@@ -69,7 +69,7 @@ function select(parent) {
 }
 
 /** Play to the end by simple rules. Returns the result for the side to move at the start. */
-function playout(board) {
+function rollout(board) {
   const starter = board.side;
   while (board.ply < CELLS) {
     let chosen = -1;
