@@ -254,7 +254,8 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     if not finished:
         raise UserError(f"{_out(config)}: no finished run of tier {config.tier} to report on")
     grades: dict[str, dict[int, graded.Grades]] = {}
-    rows = reader.raw_rows([_folder(config, plan, plan.rows)], VALIDATION, FRACTION) if plan.rows else None
+    split = VALIDATION if plan.rows in plans.trained_on(plan) else None
+    rows = reader.raw_rows([_folder(config, plan, plan.rows)], split, FRACTION) if plan.rows else None
     for name, seeds in finished.items():
         say(f"grading {name}")
         files = {seed: _run_folder(config, name, seed) / tier.network for seed in seeds}
@@ -270,7 +271,9 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     graded_on = (
         f"{int((boards.set == main).sum()):,} boards of the set {main}, {config.half} half, as stored and mirrored"
     )
-    graded_on += "" if rows is None else f", and `top1` on {len(rows):,} rows of validation games of `{plan.rows}`"
+    if rows is not None:
+        games = "games" if split is None else "validation games"
+        graded_on += f", and `top1` on {len(rows):,} rows of {games} of `{plan.rows}`"
     histories = (
         {name: pd.read_csv(_run_folder(config, name, seeds[0]) / "history.csv") for name, seeds in finished.items()}
         if plan.over_time

@@ -54,8 +54,9 @@ class Tier:
 class Plan:
     """A study: data sets, runs and tiers by name; players to measure them by; what is drawn, and of which runs.
 
-    `rows` names the data set on whose validation games top-1 accuracy is measured; other data sets of the same settings
-    keep these games in validation too. `labels` labels of each data set are graded by the solver.
+    `rows` names the data set on whose games top-1 accuracy is measured: on its validation games where runs train on it,
+    which other data sets of the same settings keep in validation too. `labels` labels of each data set are graded by
+    the solver.
     """
 
     title: str
@@ -91,6 +92,11 @@ def read(path: Path) -> Plan:
     if unknown := sorted(named - {""} - set(plan.data)):
         raise UserError(f"{path}: no data {', '.join(unknown)}; there are {', '.join(plan.data)}")
     return plan
+
+
+def trained_on(plan: Plan) -> set[str]:
+    """The data sets of which a run has games, by name."""
+    return {run.data for run in plan.runs.values()} | {data.shards_of for data in plan.data.values()} - {""}
 
 
 def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -199,6 +199,12 @@ def test_top1_is_that_of_validation_rows_and_the_solver_grades_labels(here, monk
     assert run("--do", "report") == 0
     assert asked == [6, 6], "grades of labels are kept"
 
+    shutil.copytree("few", "alone")
+    Path("study.toml").write_text('rows = "alone"\n' + SMALL + '[data.alone]\nfolder = "alone"\n')
+    assert run("--do", "report") == 0
+    every = len(reader.raw_rows([Path("alone")]))
+    assert f"`top1` on {every} rows of games of `alone`" in Path("page/study.md").read_text(), "no run trains on it"
+
 
 def test_no_other_page_is_overwritten(tmp_path, capsys):
     page = tmp_path / "notes.md"
