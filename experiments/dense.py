@@ -1,8 +1,8 @@
 """The plain dense network of Connect-Zero's first training runs, for `experiments.reinforce --arch`.
 
 In: planes float32 (B, 6, 7, 2). Out: logits (B, 7) and, where wanted, value (B,). The stones are one input of 42 cells,
-+1 own and −1 the opponent's; layers of 128 and 64 with ReLU. Without the value head 14,215 parameters, the
-`SimpleMLPModel` of https://github.com/c-f-h/connect-zero.
++1 own and −1 the opponent's; layers of 128 and 64 with ReLU, and PyTorch's initial weights. Without the value head
+14,215 parameters, the `SimpleMLPModel` of https://github.com/c-f-h/connect-zero.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from keras import layers
 from distill.networks import heads
 
 
-def build(value_head: bool = False, *, initializer: heads.Initializer = "keras") -> keras.Model:
+def build(value_head: bool = False, *, initializer: heads.Initializer = "pytorch") -> keras.Model:
     """The network with new weights."""
     planes = keras.Input((6, 7, 2), name="planes")
     own, other = layers.Flatten(name="own")(planes[..., 0]), layers.Flatten(name="other")(planes[..., 1])

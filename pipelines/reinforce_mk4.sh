@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # REINFORCE with the two networks of Connect-Zero from scratch, three seeds each, and from a distilled network if `train`
 # has made one:
-#   pipelines/reinforce_mk4.sh          # about 6 hours of one core of a Zen 4
+#   pipelines/reinforce_mk4.sh          # about 7 hours of one core of a Zen 4
 #   pipelines/reinforce_mk4.sh small    # minutes: shows that it runs and starts to learn
 # Creates .venv if it is missing. Run it again to resume.
 set -euo pipefail
@@ -34,7 +34,7 @@ players=()
 for network in dense mk4; do
   case $network in
     dense)
-      recipe=(--arch experiments.dense:build --set arch.initializer=pytorch)
+      recipe=(--arch experiments.dense:build)
       steps=20000 # a million games
       ;;
     mk4) # as Connect-Zero's code has it
