@@ -1,4 +1,4 @@
-"""How much a random split flatters validation accuracy: the same games, split by scikit-learn in three ways.
+"""How much a random split inflates validation accuracy: the same games, split by scikit-learn in three ways.
 
     python -m experiments.splits                                    # 5,000 games, three seeds, both published networks
     python -m experiments.splits --archs cnn --seeds 1 --games 200
@@ -13,7 +13,7 @@ into 85 % training and 15 % validation, by
 
 Each table's rows merge by canonical board, and the published recipe trains on them. Out: a folder a network, and a
 Markdown table of top-1 accuracy, every board once: on validation, on the test games, and the difference, by which
-validation flatters. Intervals are 95 %, Student's t over the seeds, which draw the split and the weights. The same
+validation is inflated. Intervals are 95 %, Student's t over the seeds, which draw the split and the weights. The same
 command resumes an interrupted run.
 """
 
