@@ -63,7 +63,7 @@ def test_a_new_mk4_with_pytorchs_weights_has_the_entropy_of_the_source():
     assert entropy("mk4", "keras") < 1.76
     assert 1.80 < entropy("mk4", "pytorch") < 1.90
     assert entropy(dense, "keras") < entropy(dense, "pytorch")
-    weights = networks.build(dense, initializer="pytorch").get_weights()  # kernel and bias of each layer
+    weights = networks.build(dense).get_weights()  # PyTorch's by default: kernel, bias, …
     for kernel, bias in zip(weights[::2], weights[1::2], strict=True):
         bound = len(kernel) ** -0.5
         assert 0.9 * bound < np.abs(kernel).max() <= bound
