@@ -1,5 +1,5 @@
 """The page without a server, without a connection and opened as a file, in headless Chromium: once loaded it plays on
-after the host has gone, and a newer site takes the place of the older one.
+after the host has gone, and a newer site replaces the older one.
 """
 
 import gzip
@@ -21,6 +21,7 @@ KEPT = """async () => {
   return kept;
 }"""
 PLAY = "async (player) => (await import('./network.js')).choose(player, '44')"
+STATUS = "(name) => fetch(name, { cache: 'no-store' }).then(({ status }) => status)"
 LARGE = "pillar-large.onnx"
 
 
@@ -64,7 +65,7 @@ def test_it_plays_on_after_the_host_has_gone(browser, site):
     page.close()
 
 
-def test_a_newer_site_takes_the_place_of_the_older_one(browser, site, tmp_path):
+def test_a_newer_site_replaces_the_older_one_once_no_page_of_that_is_open(browser, site, tmp_path):
     folder = tmp_path / "below" / "site"
     shutil.copytree(site, folder, ignore=shutil.ignore_patterns(".lock", "_run.json"))
     page = browser.new_page()
@@ -74,10 +75,16 @@ def test_a_newer_site_takes_the_place_of_the_older_one(browser, site, tmp_path):
         page.evaluate("caches.open('another site of this host')")
         [first] = set(page.evaluate(KEPT)) - {"another site of this host"}
         shutil.copy(static_page.SITE / "sw.js", folder)
-        (folder / f"{pages.site_networks()[1]}.onnx").unlink()
+        (folder / (removed := f"{pages.site_networks()[1]}.onnx")).unlink()
         static_page._list_files(folder, later=[LARGE])
+        (tmp_path / "other.html").touch()
         page.reload()
+        pages.wait_for(page, "() => navigator.serviceWorker.getRegistration().then(({ waiting }) => Boolean(waiting))")
+        assert page.evaluate(STATUS, removed) == 200, "an open page keeps its files"
+        assert page.evaluate(STATUS, LARGE) == 503, "and gets none of the newer site"
+        page.goto(f"{address}other.html")
         pages.wait_for(page, "(first) => caches.keys().then((names) => !names.includes(first))", first)
+        page.goto(f"{address}below/site/")
         kept = page.evaluate(KEPT)
     assert len(kept) == 2
     assert kept.pop("another site of this host") == []

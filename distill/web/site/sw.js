@@ -15,10 +15,8 @@ function addressOf(file) {
   return new URL(path, registration.scope).href;
 }
 
-self.addEventListener("install", (event) => {
-  event.waitUntil(fill());
-  self.skipWaiting(); // the next time the page is loaded it is the new one
-});
+// A newer site waits until no page of the older one is open, because one page must not mix the files of two.
+self.addEventListener("install", (event) => event.waitUntil(fill()));
 
 self.addEventListener("activate", (event) => event.waitUntil(takeOver()));
 
@@ -51,6 +49,10 @@ async function keep(address, answer) {
 async function give(address, request) {
   const kept = await caches.match(address, { cacheName: CACHE }).catch(() => null); // a browser may lose its storage
   if (kept) return kept;
+  if (LATER.has(address)) {
+    await registration.update().catch(() => {});
+    if (registration.installing || registration.waiting) return new Response("", { status: 503, statusText: "close all tabs: there is a newer version" });
+  }
   const answer = await fetch(request);
   if (LATER.has(address) && answer.ok) await keep(address, answer.clone());
   return answer;
