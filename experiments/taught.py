@@ -55,6 +55,9 @@ def main() -> int:
     try:
         if arguments.student:
             folders = {weight: arguments.out / f"{weight:02}" for weight in range(1, MOST_WEIGHT + 1)}
+            for folder in folders.values():  # before the games
+                if folder.exists():
+                    raise UserError(f"{folder}: exists; name another --out")
             players = make(arguments.student, fast=True), make(arguments.network, fast=True)
             boards, visits, value, games = play_games(*players, arguments.games, arguments.temperature, arguments.seed)
             for weight, folder in folders.items():

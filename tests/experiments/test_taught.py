@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers import change_record, make_games, shard_hashes, write_games
 
+import distill
 from distill import prepare
 from distill.common import UserError
 from distill.game import encoding, rules
@@ -74,3 +75,12 @@ def test_a_student_plays_its_best_moves_and_a_network_labels_every_board():
     assert of_games == sorted(of_games, reverse=True)
     with pytest.raises(UserError, match="cnn: only a network with a value head"):
         taught.play_games(student, student, games=1, temperature=1.5, seed=1)
+
+
+def test_a_folder_in_use_is_refused_before_the_games(tmp_path, monkeypatch):
+    board = np.zeros((1, 6, 7), np.int8)
+    distill.write_labels(board, [[0, 0, 0, 1, 0, 0, 0]], [0.0], tmp_path / "03")
+    monkeypatch.setattr(taught, "play_games", None)  # not called
+    monkeypatch.setattr("sys.argv", ["taught", "--network", "pillar", "--student", "cnn", "--out", str(tmp_path)])
+    with pytest.raises(UserError, match="03: exists"):
+        taught.main()
