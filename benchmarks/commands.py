@@ -1,12 +1,12 @@
 """Whole commands in two checkouts, paired: wall time and processor time of each, and their ratios.
 
     git worktree add ../before v0.1.0
-    python benchmarks/commands.py . ../before --rounds 5        # half an hour
+    python benchmarks/commands.py . ../before --rounds 6        # half an hour
 
 Every round runs each job in one checkout and then in the other, in new processes and folders, so other load on the
-machine affects both. A job is a command as users start it, so its time includes that of Python and of the libraries.
-The first round is not counted: it compiles. The table shows medians over the rounds; a ratio above 1 says that the
-first checkout takes longer.
+machine affects both. The other checkout goes first in the next round. A job is a command as users start it, so its time
+includes that of Python and of the libraries. The first round is not counted: it compiles. The table shows medians over
+the rounds; a ratio above 1 says that the first checkout takes longer.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ def seconds(job: str, checkout: Path, out: str) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("checkouts", type=Path, nargs=2, metavar="CHECKOUT")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=6)
     options = parser.parse_args()
     checkouts = [path.resolve() for path in options.checkouts]
     taken: dict[str, list[tuple[tuple[float, float], tuple[float, float]]]] = {name: [] for name in JOBS}
     for number in range(options.rounds + 1):
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
             for name, job in JOBS.items():
-                first = seconds(job, checkouts[0], one)
-                second = seconds(job, checkouts[1], other)
+                sides = [(0, one), (1, other)]
+                taking = {side: seconds(job, checkouts[side], out) for side, out in sides[:: (-1) ** number]}
                 if number:
-                    taken[name].append((first, second))
+                    taken[name].append((taking[0], taking[1]))
         print(f"round {number} of {options.rounds}", file=sys.stderr, flush=True)
     rows, summary = [], {}
     for name, pairs in taken.items():
