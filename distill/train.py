@@ -179,7 +179,7 @@ def run(
         from distill.training import accuracy, loop, losses, step, tensorboard
 
         seed, sha256 = config.learning.seed, folder.ours.identity["init"]
-        core = step.initial_network(config.arch, config.init, config.value_head, seed, build, sha256)
+        core = step.initial_network(config.arch, config.init, config.value_head, seed, sha256, build)
         if heads.has_value(core) != config.value_head:
             raise UserError(f"{config.init}: it has a value head, and --value-target does not ask for it")
         source, rows = validation.validation_rows(config.data, config.validation_fraction)

@@ -142,7 +142,7 @@ def begun(
     out = Path(str(folder.storage))
     if variables is None:
         sha256 = folder.ours.identity["init"]
-        initial = step.initial_network(config.arch, config.init, True, config.seed, sha256=sha256)
+        initial = step.initial_network(config.arch, config.init, True, config.seed, sha256)
     folder.begin()
     if variables is None:
         saved.save_network(initial, out / finding.BEST)

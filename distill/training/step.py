@@ -49,8 +49,8 @@ def initial_network(
     init: str | None,
     value_head: bool,
     seed: int,
+    sha256: str | None,
     build: Callable[..., keras.Model] | None = None,
-    sha256: str | None = None,
 ) -> keras.Model:
     """A new network, or that of `init`; where `arch` has arguments, a network that they build with its weights.
 

@@ -94,7 +94,7 @@ def run(config: ReinforceConfig) -> str:
         from experiments.reinforce import run as policy_gradient
 
         wanted, sha256 = config.learning.baseline == "value", folder.ours.identity["init"]
-        core = step.initial_network(config.arch, config.init, wanted, config.seed, sha256=sha256)
+        core = step.initial_network(config.arch, config.init, wanted, config.seed, sha256)
         folder.begin()
         state = policy_gradient.train(core, config, out)
         facts = {

@@ -188,12 +188,12 @@ def test_an_initial_network_makes_python_import_nothing(tmp_path, monkeypatch):
 def test_a_continued_network_keeps_the_arguments_it_was_built_with(tmp_path):
     saved.save_network(networks.build("cnn", True, dropout=0.3), tmp_path / "some.keras")
     arch = networks.Architecture(name="cnn")
-    kept = step.initial_network(arch, str(tmp_path / "some.keras"), True, 0)
+    kept = step.initial_network(arch, str(tmp_path / "some.keras"), True, 0, None)
     assert {layer.rate for layer in kept.layers if hasattr(layer, "rate")} == {0.3}
     asked = networks.Architecture(name="cnn", dropout=0.2)
     with pytest.raises(UserError, match="was replaced after the command began"):
-        step.initial_network(arch, str(tmp_path / "some.keras"), True, 0, sha256="0" * 64)
-    built = step.initial_network(asked, str(tmp_path / "some.keras"), True, 0)
+        step.initial_network(arch, str(tmp_path / "some.keras"), True, 0, "0" * 64)
+    built = step.initial_network(asked, str(tmp_path / "some.keras"), True, 0, None)
     assert {layer.rate for layer in built.layers if hasattr(layer, "rate")} == {0.2}
     assert same(kept.get_weights(), built.get_weights())
 
