@@ -1,4 +1,4 @@
-"""Fifteen minutes of an accelerator: check training on it, learn from random weights on it, then improve a network.
+"""Ten minutes of an accelerator: check training on it, learn from random weights on it, then improve a network.
 
     python pipelines/gpu_check.py --wheels .whl                # what a machine with JAX may lack, for `pip install`
     python pipelines/gpu_check.py --out gpu-out                # installs nothing
