@@ -51,14 +51,19 @@ def trusted_source(arch: str) -> str | None:
     return dict(entry.partition("@")[::2] for entry in entries).get(arch)
 
 
-def import_trusted() -> None:
-    """Import the modules that IMPORT names. Raises UserError where one is missing or has another version here."""
+def import_trusted() -> list[str]:
+    """Import the modules that IMPORT names; returns each with the hash of its source, as "module:function@hash".
+
+    Raises UserError where one is missing or has another version here.
+    """
     for entry in filter(None, os.environ.get(IMPORT, "").split(",")):
+        backend.start_backend()  # before the module imports Keras
         spec, _, source = entry.partition("@")
         if source:
             plugins.Plugin(spec=spec, what=IMPORT, folder=os.getcwd(), source=source).load()
         else:
             _trust(spec, IMPORT)
+    return sorted(filter(None, os.environ.get(IMPORT, "").split(",")))
 
 
 def is_arch(text: str) -> bool:

@@ -14,11 +14,11 @@ from typing import Any
 import keras
 import numpy as np
 
-from distill.common import UserError, first_line, write_atomically
+from distill.common import UserError, first_line, read_object, run_folder, say_once, write_atomically
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import heads, pillar, transformer  # noqa: F401  they register their layers
 from distill.networks.predict import Predict, on_arrays
-from distill.networks.registry import IMPORT, import_trusted
+from distill.networks.registry import IMPORT, import_trusted, trusted_source
 
 
 def load_core(path: Path) -> keras.Model:
@@ -38,6 +38,10 @@ def load_core(path: Path) -> keras.Model:
     heads.require_network(core, str(path))
     if not all(np.isfinite(weight).all() for weight in core.get_weights()):
         raise UserError(f"{path}: some of its weights are NaN or infinite, as after a training that diverged")
+    trained = read_object(Path(path).with_name(run_folder.RECORD)).get("identity", {})
+    arch, code = trained.get("arch.name"), trained.get("arch source")
+    if code and trusted_source(arch) not in (None, code):
+        say_once(f"{arch} has changed since {path} was trained; it is loaded with today's code")
     return core
 
 

@@ -37,7 +37,7 @@ from distill.common.executors import shared
 from distill.game import outputs
 from distill.mcts import compiling
 from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, MOST_SOLVER_SIMULATIONS, UctSettings
-from distill.networks import finding
+from distill.networks import finding, registry
 from distill.players import levels, network, openspiel
 from distill.players.player import Player, RandomPlayer, as_player, checked_choices, seeds_for
 from distill.players.solver import SolverPlayer
@@ -183,7 +183,7 @@ def make(name: str, workers: int = 1, *, fast: bool = False) -> Player:
 def identity(name: str) -> list[str]:
     """What a player's moves depend on, as texts that tell whether a stored measurement still holds.
 
-    The name, a level's numbers, the versions of the searches, and the hash of the network's file or of custom source.
+    The name, a level's numbers, the versions of the searches, and the hashes of the network's file and custom source.
     """
     from distill.mcts.puct import PUCT_VERSION  # only now, because a network alone plays without Numba
     from distill.mcts.uct import SEARCH_VERSION
@@ -198,7 +198,8 @@ def identity(name: str) -> list[str]:
         known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
     if base.custom:
         known.append(plugins.Plugin.named(name, "player").source)
-    return [*known, *(network["sha256"] for network in evaluated([name], fast=True).values())]
+    networks = evaluated([name], fast=True).values()
+    return [*known, *(text for network in networks for text in (network["sha256"], *network.get("code", ())))]
 
 
 @functools.cache
@@ -236,8 +237,8 @@ def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[s
     """For a record: what is evaluated for each of these players that has a network, by the player's name.
 
     `file` is its path in the network's folder, `sha256` its hash, `precision` float32, bfloat16 or int8, and
-    `network_sha256` the hash of the `.keras` file that it is or was exported from; None: unknown. `fast` as `make`
-    takes it.
+    `network_sha256` the hash of the `.keras` file that it is or was exported from; None: unknown. `code` names the
+    user's modules that a `.keras` file may take layers from, with their hashes. `fast` as `make` takes it.
     """
     records = {}
     for name in players:
@@ -253,4 +254,6 @@ def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[s
                 "precision": finding.precision(file),
                 "network_sha256": digest if file.suffix == ".keras" else exported,
             }
+            if file.suffix == ".keras" and (code := registry.import_trusted()):
+                records[shown(name)]["code"] = code
     return records

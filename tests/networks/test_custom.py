@@ -17,6 +17,7 @@ from distill import networks, selfplay
 from distill.common import UserError, run_folder
 from distill.networks import saved
 from distill.networks.evaluator import NetworkEvaluator
+from distill.players import names
 
 MODULE = """
 import keras
@@ -96,7 +97,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_here):
+def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_here, capsys):
     write_games(here / "games", make_games(20, seed=1))
     settings = {
         "ema": 0.5,
@@ -132,9 +133,16 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     (here / "my_nets.py").write_text(MODULE + "\n")
     with pytest.raises(UserError, match=r"my_nets\.py: changed after this process imported it"):
         distill.train_network("my_nets:build", data=["games"], out="models/other", **settings)
+    before = names.identity("models/mine")
+    assert before[-1].startswith("my_nets:build@")
     del sys.modules["my_nets"]  # as in a new process
     with pytest.raises(UserError, match=r"holds training run with other settings \(arch source "):
         distill.train_network("my_nets:build", data=["games"], out="models/mine", **settings)
+    capsys.readouterr()
+    saved.load_core(folder / "best.keras")
+    assert f"my_nets:build has changed since {folder / 'best.keras'} was trained" in capsys.readouterr().err
+    assert names.identity("models/mine")[:-1] == before[:-1]
+    assert names.identity("models/mine")[-1] != before[-1], "a walk with the old code is not resumed with the new"
 
 
 @pytest.mark.usefixtures("eagerly")
