@@ -27,7 +27,6 @@ from distill.networks.predict import Predict
 
 KIND = "exported network"
 """The kind of folder, in its record."""
-SUMS = "SHA256SUMS"
 EXAMPLES = 12
 """Number of boards in `examples.json`."""
 
@@ -73,7 +72,7 @@ def publish(
     names = dict.fromkeys([formats.SAVED_MODEL, *others])
     for name in names:
         formats.check_installed(name)
-    files = [*(formats.FORMATS[name].file for name in names), FACTS, "examples.json", "README.md", SUMS]
+    files = [*(formats.FORMATS[name].file for name in names), FACTS, "examples.json", "README.md", finding.SUMS]
     core, known = loaded(network)
     with run_folder.replaced(folder / finding.PUBLISHED, KIND, files) as new:
         predict, written = saved.predict_with(core), {}
@@ -90,7 +89,7 @@ def publish(
         write_json(new / FACTS, record)
         (new / "examples.json").write_bytes(_examples(predict).encode())
         (new / "README.md").write_bytes(card.write(record, new).encode())
-        (new / SUMS).write_bytes(sums(new).encode())
+        (new / finding.SUMS).write_bytes(sums(new).encode())
     return written
 
 

@@ -29,6 +29,8 @@ ONNX_INT8 = "model.int8.onnx"
 """The same in 8 bits."""
 INT8_TENSOR = b"_int8"
 """How the names of its 8-bit weights end."""
+SUMS = "SHA256SUMS"
+"""The list of the SHA-256 of every file in it."""
 FACTS = "export.json"
 """The file in it with what is known about the network (`exporters/publish.py` writes it)."""
 REFERENCE = "reference"
@@ -86,9 +88,12 @@ def names() -> str:
 def is_current(exported: Path, best: Path) -> bool:
     """Whether an exported file is of the best network of its run, or there is none; a line says so where it is not.
 
-    The facts beside the file tell. They are gone, too, where an export was killed while it replaced an older one.
+    The facts beside the file and the list of hashes tell, so that the file of another export is noticed, too. They are
+    gone where an export was killed while it replaced an older one.
     """
-    if not best.is_file() or facts(exported.parent).get("network_sha256") == file_hash(best):
+    sums = exported.with_name(SUMS)
+    listed = sums.is_file() and file_hash(exported) in sums.read_text()
+    if not best.is_file() or (listed and facts(exported.parent).get("network_sha256") == file_hash(best)):
         return True
     say_once(f"{exported} is not of {best}, which is used; distill.export writes it again")
     return False
