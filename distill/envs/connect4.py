@@ -5,14 +5,15 @@ The rules and the pictures are PettingZoo's. `distill/envs/__init__.py` says wha
 
 from __future__ import annotations
 
-from typing import Any, SupportsInt
+import operator
+from typing import Any, SupportsIndex
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 from pettingzoo.classic.connect_four import connect_four
 
-from distill.game import encoding
+from distill.mcts.results import as_bitboards
 from distill.players import names
 from distill.players.player import as_player, checked_choices
 
@@ -22,7 +23,10 @@ ID = "distill/Connect4-v0"
 
 def board(observation: Any) -> NDArray[np.int8]:
     """int8 (6, 7), +1 the agent that looks, of an observation."""
-    planes: NDArray[np.int8] = observation["observation"]
+    planes = np.asarray(observation["observation"])
+    if not np.isin(planes, (0, 1)).all() or planes.all(-1).any():
+        raise ValueError("an observation has two planes of 0 and 1, and a stone is in one of them")
+    planes = planes.astype(np.int8)
     return planes[..., 0] - planes[..., 1]
 
 
@@ -39,8 +43,9 @@ class Agent:
         self.random = np.random.default_rng(seed)
 
     def __call__(self, observation: Any) -> int:
+        """The column; raises ValueError for what is no observation, and where the game is over."""
         seeds = self.random.integers(2**64, size=1, dtype=np.uint64)
-        current, mask = encoding.bitboards(board(observation)[None])
+        current, mask = as_bitboards(board(observation)[None])
         return int(checked_choices(self.player, current, mask, seeds).moves[0])
 
 
@@ -73,9 +78,9 @@ class AgainstPlayer(gymnasium.Env[NDArray[np.int8], np.int64]):
             self._answer()
         return self._seen()
 
-    def step(self, action: SupportsInt) -> tuple[NDArray[np.int8], float, bool, bool, dict[str, Any]]:
+    def step(self, action: SupportsIndex) -> tuple[NDArray[np.int8], float, bool, bool, dict[str, Any]]:
         seat = self.seat
-        self.game.step(int(action))
+        self.game.step(operator.index(action))
         if not self._is_over():
             self._answer()
         observation, info = self._seen()

@@ -43,6 +43,26 @@ def test_agents_play_in_pettingzoos_environment():
     assert rewards == {"player_0": 1, "player_1": -1}
 
 
+def test_an_agent_sees_the_opponents_stone_in_every_type_of_planes_and_refuses_what_is_no_observation():
+    agent = envs.agent(lambda boards, seeds: np.array([0 if boards[0, 5, 0] == -1 else 6]))
+    planes = np.zeros((6, 7, 2), np.int8)
+    planes[5, 0, 1] = 1
+    for dtype in (np.int8, np.uint8, np.bool_, np.float32):
+        assert agent({"observation": planes.astype(dtype)}) == 0
+    with pytest.raises(ValueError, match="boards have shape"):
+        agent({"observation": planes.transpose(2, 0, 1)})
+    for wrong in (255 * planes.astype(np.uint8), np.ones((6, 7, 2), np.int8)):
+        with pytest.raises(ValueError, match="two planes of 0 and 1"):
+            agent({"observation": wrong})
+    planes[3, 3, 0] = 1
+    with pytest.raises(ValueError, match="a stone floats"):
+        agent({"observation": planes})
+    env = envs.make("random")
+    env.reset()
+    with pytest.raises(TypeError):
+        env.step(3.9)
+
+
 def test_a_game_is_won_lost_and_forfeited():
     env = envs.make(leftmost, first=True, render_mode="rgb_array")
     observation, info = env.reset()
