@@ -71,11 +71,20 @@ def merged(rows: Columns, by: Sequence[str]) -> Columns:
 def excluded_keys(name: str) -> NDArray[np.uint64]:
     """The sorted keys of a set of boards; none, with a line that says so, for a shipped set that is missing."""
     place = provenance.shipped(SHIPPED_BOARDS[name]) if name in SHIPPED_BOARDS else Path(name)
-    files = [] if place is None else [place] if place.is_file() else sorted(place.rglob("*.parquet"))
+    inside = sorted(place.rglob("*")) if place else []
+    files = [place] if place and place.is_file() else [path for path in inside if path.suffix == ".parquet"]
+    if links := [path for path in inside if path.is_symlink() and path.is_dir()]:
+        raise DataError(f"--exclude {name}: {links[0]} is a link to a folder, which is not followed; name that folder")
     if not files:
         if name in SHIPPED_BOARDS:
             say(f"the shipped boards {SHIPPED_BOARDS[name]} are missing: none of them is left out of the tables")
             return np.zeros(0, np.uint64)
         raise DataError(f"--exclude {name}: no Parquet file there")
-    tables = [(file, schema.read_table(file, BOARD, ours=False)[0]) for file in files]
-    return np.unique(np.concatenate([canonical_keys(**schema.arrays(file, table)) for file, table in tables]))
+    keys = []
+    for file in files:
+        bits = schema.arrays(file, schema.read_table(file, BOARD, ours=False)[0])
+        for wrong, what in rules.faults(**bits):  # another program's mask may be the opponent's stones
+            if wrong.any():
+                raise DataError(f"{file}: row {wrong.argmax()} is no position: {what}")
+        keys.append(canonical_keys(**bits))
+    return np.unique(np.concatenate(keys))

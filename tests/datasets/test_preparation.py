@@ -228,6 +228,22 @@ def test_of_two_that_prepare_at_once_the_second_waits_and_reuses(games, tmp_path
     assert tables_of(both[0]) == tables_of(both[1])
 
 
+def test_excluded_boards_must_be_positions_and_not_behind_links(games, tmp_path):
+    tables = tables_of(prepare(games, tmp_path / "out"))
+    board = max(tables[TRAINING])
+    for name in ("real", "linked"):
+        (tmp_path / name).mkdir()
+    write_boards(tmp_path / "real" / "some.parquet", [board])
+    (tmp_path / "linked" / "below").symlink_to(tmp_path / "real")
+    write_boards(tmp_path / "linked" / "other.parquet", [])
+    with pytest.raises(DataError, match="linked/below is a link to a folder, which is not followed"):
+        prepare(games, tmp_path / "out", exclude=[str(tmp_path / "linked")])
+    current, mask = board
+    write_boards(tmp_path / "sides.parquet", [(current, mask ^ current)])  # two sides instead of a side and all
+    with pytest.raises(DataError, match=r"sides\.parquet: row 0 is no position: stones of the side to move"):
+        prepare(games, tmp_path / "out", exclude=[str(tmp_path / "sides.parquet")])
+
+
 def test_the_shipped_benchmark_is_excluded_by_default_and_named_if_it_is_missing(games, tmp_path, monkeypatch, capsys):
     board = max(tables_of(prepare(games, tmp_path / "out", exclude=["benchmark"]))[TRAINING])
     assert "data/benchmark are missing" in capsys.readouterr().err
