@@ -155,6 +155,8 @@ def evaluate_players(
     Returns by player, set and metric (optimal, outcome, critical) the mean with its interval. Raises UserError for an
     unknown set or unusable moves, ValueError for an unknown player or two players of one name.
     """
+    if half not in benchmark.HALVES or not (boards is None or boards >= 1):
+        raise ValueError(f"half={half!r}, boards={boards}: half must be dev or test, boards at least 1")
     players = [players] if isinstance(players, str) else players
     sets = [sets] if isinstance(sets, str) else sets
     chosen = read_boards(half, sets, boards, seed)

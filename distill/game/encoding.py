@@ -44,10 +44,14 @@ def bitboards_of(positions: Iterable[Position]) -> tuple[Bitboards, Bitboards]:
 
 
 def boards(current: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
-    """int8 (B, 6, 7) boards of bitboards `current` and `mask`, uint64 (B,). Raises ValueError for different shapes."""
+    """int8 (B, 6, 7) boards of bitboards `current` and `mask`, uint64 (B,). Raises ValueError for different shapes, and
+    for stones of the side to move that are not in `mask`, which holds all stones."""
     if np.shape(current) != np.shape(mask):  # NumPy would repeat a single one
         raise ValueError(f"bitboards of shapes {np.shape(current)} and {np.shape(mask)}: they must have the same shape")
-    return np.asarray(boards_of_bits(np.asarray(current, np.uint64), np.asarray(mask, np.uint64)))
+    current, mask = np.asarray(current, np.uint64), np.asarray(mask, np.uint64)
+    if (current & ~mask).any():
+        raise ValueError("stones of the side to move on empty cells: mask must hold all stones")
+    return np.asarray(boards_of_bits(current, mask))
 
 
 def boards_of_bits(current: Any, mask: Any) -> Any:

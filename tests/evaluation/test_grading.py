@@ -106,3 +106,6 @@ def test_players_are_graded_from_python(boards):
     assert [*distill.evaluate_players("random", sets="midgame", boards=1)] == ["random"]
     with pytest.raises(ValueError, match="two players have one name"):
         distill.evaluate_players([leftmost, LEFTMOST], sets="midgame", boards=1)
+    for wrong in ({"boards": 0}, {"boards": -5}, {"half": None}, {"half": "all"}):
+        with pytest.raises(ValueError, match="half must be dev or test, boards at least 1"):
+            distill.evaluate_players("random", sets="midgame", **wrong)

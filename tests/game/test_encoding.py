@@ -7,6 +7,7 @@ The same functions run on keras.ops (`test_networks`: what the graph sees).
 """
 
 import numpy as np
+import pytest
 from helpers import bits, low, random_game
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,11 @@ def position_of(seed: int) -> Position:
     """A position of a game of random moves."""
     game = random_game(seed)
     return game[seed % len(game)]
+
+
+def test_stones_of_both_sides_in_place_of_the_mask_are_refused():
+    with pytest.raises(ValueError, match="mask must hold all stones"):
+        encoding.boards([0b1], [0b10])
 
 
 batches = st.lists(st.integers(0, 2**32).map(position_of), max_size=12)
