@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from distill.alphazero import grades, run_files
-from distill.common import run_folder
+from distill.common import DataError, run_folder
 from distill.common.settings import by_path
 from distill.datasets import benchmark
 from distill.players import names
@@ -74,7 +74,10 @@ def main() -> None:
     history = pd.read_csv(table).to_dict("records") if table.is_file() else []
     if not history or "minutes" not in history[-1]:
         parser.error(f"{arguments.run}: no iteration of a self-play run is finished there")
-    settings = by_path(run_folder.finished(arguments.run, run_files.KIND).settings)
+    try:
+        settings = by_path(run_folder.finished(arguments.run, run_files.KIND).settings)
+    except DataError as error:
+        parser.error(str(error))
     boards = grades.boards(next(value for path, value in settings.items() if path.endswith("eval_boards")))
     lines = {name: metrics(name, boards) for name in SEARCHES}
     print(f"{arguments.run}: {history[-1]['minutes']:.0f} minutes; grades in percent, and the minutes to reach them")

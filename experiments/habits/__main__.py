@@ -39,7 +39,9 @@ def main() -> int:
     file = arguments.out / "habits.json"
     try:
         players = [make(name) for name in arguments.players]
-        if others := sorted({*read_object(file)} - {player.name for player in players}):
+        if (known := read_object(file)) == {} and file.exists():
+            raise UserError(f"{file}: not the habits of players; delete it, or name another --out")
+        if others := sorted({*known} - {player.name for player in players}):
             raise UserError(f"{file}: has the habits of {listed(others)} and would be replaced; name another --out")
         arguments.out.mkdir(parents=True, exist_ok=True)
         habits = {player.name: habits_of(player, arguments.games) for player in players}

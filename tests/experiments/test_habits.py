@@ -87,6 +87,9 @@ def test_the_command_prints_tables_and_writes_pictures(tmp_path, monkeypatch, ca
     monkeypatch.setattr(sys, "argv", ["habits", "random", "--out", str(tmp_path)])
     with pytest.raises(UserError, match=r"habits\.json: has the habits of punisher and would be replaced"):
         main()
+    (tmp_path / "habits.json").write_text("[1]")
+    with pytest.raises(UserError, match=r"habits\.json: not the habits of players"):
+        main()
     monkeypatch.setattr(sys, "argv", ["habits", "random", "--games", "0"])
     with pytest.raises(SystemExit):
         main()
