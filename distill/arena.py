@@ -42,7 +42,7 @@ class ArenaConfig(Settings):
         page="docs/players.md",
     )
     players: tuple[NameOrPath, ...] = Field((), title="PLAYER", description=f"at least two of: {names.NAMES}")
-    games: int = Field(200, ge=2, multiple_of=2)
+    games: int = Field(200, ge=2, le=1_000_000, multiple_of=2)
     """games of each pair, half of them from either side"""
     opening_plies: int = Field(6, ge=0, le=20)
     """random stones before the players move (0–20); 0: all games start from the empty board"""
