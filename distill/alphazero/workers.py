@@ -144,8 +144,8 @@ def network_player(config: SelfPlayConfig, network: Path) -> ShardPlayer:
     core = saved.load_core(network)
     heads.require_value(core, str(network))
     # The games depend on the weights, not on the name of the file.
-    source, name = registry.trusted_source(networks.arch_of(core)), backend.backend_name()
-    parts = [weights_hash(core), config.machine.precision, source, name.replace("tensorflow", "")]
+    code = registry.import_trusted() if finding.has_own_layers(network) else []
+    parts = [weights_hash(core), config.machine.precision, *code, backend.backend_name().replace("tensorflow", "")]
     identity = config.games_identity("-".join(filter(None, parts)))
     at_once = max(1, config.machine.lanes // config.shard_games)
     return ShardPlayer(settings=config, identity=identity, play=guided, files=[network], at_once=at_once)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -88,15 +89,21 @@ def names() -> str:
 def is_current(exported: Path, best: Path) -> bool:
     """Whether an exported file is of the best network of its run, or there is none; a line says so where it is not.
 
-    The facts beside the file and the list of hashes tell, so that the file of another export is noticed, too. They are
-    gone where an export was killed while it replaced an older one.
+    The facts beside the file and the list of hashes tell. They are gone, too, where an export was killed while it
+    replaced an older one.
     """
-    sums = exported.with_name(SUMS)
-    listed = sums.is_file() and file_hash(exported) in sums.read_text()
-    if not best.is_file() or (listed and facts(exported.parent).get("network_sha256") == file_hash(best)):
+    of_best = best.is_file() and facts(exported.parent).get("network_sha256") == file_hash(best)
+    if not best.is_file() or (of_best and is_listed(exported)):
         return True
-    say_once(f"{exported} is not of {best}, which is used; distill.export writes it again")
+    say_once(f"{exported} is not of {best}, or not as it was exported; {best} is used, distill.export writes it again")
     return False
+
+
+def is_listed(exported: Path) -> bool:
+    """Whether the list of hashes beside an exported file has its own, so that it is no file of another export."""
+    sums = exported.with_name(SUMS)
+    lines = sums.read_text(errors="replace").splitlines() if sums.is_file() else []
+    return f"{file_hash(exported)}  {exported.name}" in lines
 
 
 def required(word: str | Path) -> Path:
@@ -118,8 +125,8 @@ def network_file(word: str | Path) -> Path:
 def evaluated_in(path: Path, *, fast: bool = True, int8: bool = False) -> Path:
     """What is evaluated for the network at a path: an ONNX file, the `.keras` file, or the folder of a SavedModel.
 
-    The path may be one of the three, the folder of a run, or that of an export, as on a hub. An ONNX file that is older
-    than the network of its run is passed over. Raises UserError for a path without a model.
+    The path may be one of the three, the folder of a run, or that of an export, as on a hub. An ONNX file that is
+    not of the network of its run is passed over. Raises UserError for a path without a model.
 
     Args:
       fast: prefer an ONNX file where ONNX Runtime is installed.
@@ -145,8 +152,18 @@ def precision(file: Path) -> str:
     if file.suffix == ".onnx":
         content = file.read_bytes()
         return "int8" if INT8_TENSOR in content or b"QuantizeLinear" in content else "float32"
+    return "bfloat16" if b"bfloat16" in _config(file) else "float32"
+
+
+def has_own_layers(file: Path) -> bool:
+    """Whether a `.keras` file has layers of a user's own, whose code it does not hold."""
+    return re.search(rb'"registered_name": "(?!distill>)[^">]+>', _config(file)) is not None
+
+
+def _config(file: Path) -> bytes:
+    """The JSON in a `.keras` file that describes its layers; empty for other files."""
     with contextlib.suppress(zipfile.BadZipFile, KeyError):  # a damaged file is refused where it is loaded
         if file.suffix == ".keras":
             with zipfile.ZipFile(file) as archive:
-                return "bfloat16" if b"bfloat16" in archive.read("config.json") else "float32"
-    return "float32"
+                return archive.read("config.json")
+    return b""

@@ -15,10 +15,12 @@ import keras
 import numpy as np
 
 from distill.common import UserError, first_line, read_object, run_folder, say_once, write_atomically
+from distill.common.settings import by_path
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import heads, pillar, transformer  # noqa: F401  they register their layers
+from distill.networks.finding import has_own_layers
 from distill.networks.predict import Predict, on_arrays
-from distill.networks.registry import IMPORT, import_trusted, trusted_source
+from distill.networks.registry import IMPORT, import_trusted
 
 
 def load_core(path: Path) -> keras.Model:
@@ -27,7 +29,7 @@ def load_core(path: Path) -> keras.Model:
     Raises UserError for a damaged file, one that holds code, layers that are not known here, another kind of model, and
     weights that are NaN or infinite.
     """
-    import_trusted()
+    imported = import_trusted()
     try:
         core = keras.models.load_model(path, compile=False, safe_mode=True)
     except Exception as error:  # Keras raises many types
@@ -38,10 +40,9 @@ def load_core(path: Path) -> keras.Model:
     heads.require_network(core, str(path))
     if not all(np.isfinite(weight).all() for weight in core.get_weights()):
         raise UserError(f"{path}: some of its weights are NaN or infinite, as after a training that diverged")
-    trained = read_object(Path(path).with_name(run_folder.RECORD)).get("identity", {})
-    arch, code = trained.get("arch.name"), trained.get("arch source")
-    if code and trusted_source(arch) not in (None, code):
-        say_once(f"{arch} has changed since {path} was trained; it is loaded with today's code")
+    trained = by_path(read_object(Path(path).with_name(run_folder.RECORD))).get("identity.arch source")
+    if trained and has_own_layers(Path(path)) and not any(entry.endswith(f"@{trained}") for entry in imported):
+        say_once(f"{path}: the code of its layers has changed since the training, and is used as it is now")
     return core
 
 

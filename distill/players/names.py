@@ -238,7 +238,7 @@ def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[s
 
     `file` is its path in the network's folder, `sha256` its hash, `precision` float32, bfloat16 or int8, and
     `network_sha256` the hash of the `.keras` file that it is or was exported from; None: unknown. `code` names the
-    user's modules that a `.keras` file may take layers from, with their hashes. `fast` as `make` takes it.
+    modules that a network may take its own layers from, with their hashes. `fast` as `make` takes it.
     """
     records = {}
     for name in players:
@@ -247,13 +247,14 @@ def evaluated(players: Sequence[str], *, fast: bool = False) -> dict[str, dict[s
             # A SavedModel is a folder; its hash is that of its files' hashes.
             files = sorted(part for part in file.rglob("*") if part.is_file())
             digest = hashlib.sha256("".join(map(file_hash, files)).encode()).hexdigest() if files else file_hash(file)
-            exported = finding.facts(file.parent).get("network_sha256")
+            is_known = file.suffix != ".onnx" or finding.is_listed(file)
+            exported = finding.facts(file.parent).get("network_sha256") if is_known else None
             records[shown(name)] = {
                 "file": file.name if file == path else file.relative_to(path).as_posix(),
                 "sha256": digest,
                 "precision": finding.precision(file),
                 "network_sha256": digest if file.suffix == ".keras" else exported,
             }
-            if file.suffix == ".keras" and (code := registry.import_trusted()):
-                records[shown(name)]["code"] = code
+            if finding.has_own_layers(file):
+                records[shown(name)]["code"] = registry.import_trusted()
     return records

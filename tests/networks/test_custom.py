@@ -97,7 +97,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_here, capsys):
+def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_here):
     write_games(here / "games", make_games(20, seed=1))
     settings = {
         "ema": 0.5,
@@ -133,25 +133,33 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     (here / "my_nets.py").write_text(MODULE + "\n")
     with pytest.raises(UserError, match=r"my_nets\.py: changed after this process imported it"):
         distill.train_network("my_nets:build", data=["games"], out="models/other", **settings)
-    before = names.identity("models/mine")
-    assert before[-1].startswith("my_nets:build@")
     del sys.modules["my_nets"]  # as in a new process
     with pytest.raises(UserError, match=r"holds training run with other settings \(arch source "):
         distill.train_network("my_nets:build", data=["games"], out="models/mine", **settings)
-    capsys.readouterr()
-    saved.load_core(folder / "best.keras")
-    assert f"my_nets:build has changed since {folder / 'best.keras'} was trained" in capsys.readouterr().err
-    assert names.identity("models/mine")[:-1] == before[:-1]
-    assert names.identity("models/mine")[-1] != before[-1], "a walk with the old code is not resumed with the new"
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_it_learns_from_games_against_itself(here):
+def test_it_learns_from_games_against_itself_and_its_code_counts(here, monkeypatch, capsys):
     flags = ["--arch", "my_nets:with_layer", "--iterations", "1", "--set", "gate=none", "--workers", "1"]
     assert selfplay.main(["--preset", "smoke", *flags, "--out", "run"]) == 0
     assert networks.arch_of(saved.load_core(here / "run" / "best.keras")) == "my_nets:with_layer"
     assert os.environ["DISTILL_IMPORT"].startswith("my_nets:with_layer@"), "for its workers, which import this version"
     assert len(run_folder.read(here / "run").identity["arch source"]) == 64
+
+    before, built_in = names.identity("./run"), names.identity("pillar-large")
+    assert before[-1].startswith("my_nets:with_layer@")
+    capsys.readouterr()
+    saved.load_core(here / "run" / "best.keras")
+    assert "has changed" not in capsys.readouterr().err
+    (here / "my_nets.py").write_text(MODULE + "\n")
+    del sys.modules["my_nets"]  # as in a new process
+    monkeypatch.setenv("DISTILL_IMPORT", "my_nets:build")  # another function of the module has the layers, too
+    saved.load_core(here / "run" / "best.keras")
+    assert "run/best.keras: the code of its layers has changed since the training" in capsys.readouterr().err
+    after = names.identity("./run")
+    assert after[:-1] == before[:-1]
+    assert after[-1] != before[-1], "a walk with the old code is not resumed with the new"
+    assert names.identity("pillar-large") == built_in, "it has no layers of a user's own"
 
 
 LOADED = """
