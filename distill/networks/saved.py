@@ -41,7 +41,7 @@ def load_core(path: Path) -> keras.Model:
     if not all(np.isfinite(weight).all() for weight in core.get_weights()):
         raise UserError(f"{path}: some of its weights are NaN or infinite, as after a training that diverged")
     trained = by_path(read_object(Path(path).with_name(run_folder.RECORD))).get("identity.arch source")
-    if trained and has_own_layers(Path(path)) and not any(entry.endswith(f"@{trained}") for entry in imported):
+    if trained and imported and has_own_layers(Path(path)) and not any(code.endswith(trained) for code in imported):
         say_once(f"{path}: the code of its layers has changed since the training, and is used as it is now")
     return core
 
