@@ -51,7 +51,9 @@ async function give(address, request) {
   if (kept) return kept;
   if (LATER.has(address)) {
     await registration.update().catch(() => {});
-    if (registration.installing || registration.waiting) return new Response("", { status: 503, statusText: "close all tabs: there is a newer version" });
+    if (registration.installing || registration.waiting) { // the host has the newer site's file
+      return new Response("", { status: 503, statusText: "close all tabs: there is a newer version" });
+    }
   }
   const answer = await fetch(request);
   if (LATER.has(address) && answer.ok) await keep(address, answer.clone());
