@@ -3,6 +3,7 @@
 import importlib
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -68,6 +69,18 @@ def _kept_pools() -> Iterator[None]:
         yield
     while KeptPool.idle:
         KeptPool.idle.pop()[1].shutdown(wait=True, kill_workers=True)
+
+
+@pytest.fixture(autouse=True)
+def _no_modules_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A module that a test imported from its own folder is imported afresh by the next test."""
+    before, path, base = {*sys.modules}, [*sys.path], tmp_path_factory.getbasetemp()
+    yield
+    sys.path[:] = path
+    for name in sys.modules.keys() - before:
+        file = getattr(sys.modules[name], "__dict__", {}).get("__file__")  # a lazy module stays lazy
+        if file and Path(file).is_relative_to(base):
+            del sys.modules[name]
 
 
 @pytest.fixture

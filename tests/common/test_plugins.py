@@ -43,9 +43,6 @@ def engine(tmp_path, monkeypatch):
     (tmp_path / "my_engine.py").write_text(SOURCE, encoding="utf-8")
     (tmp_path / "engine_parts.py").write_text("def other(): pass\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    for name in ("my_engine", "engine_parts", "broken"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
     return tmp_path
 
 

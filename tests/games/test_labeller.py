@@ -43,7 +43,6 @@ def engine(tmp_path, monkeypatch):
     """A user's module in the working directory, imported afresh by each test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "my_engine", raising=False)
     (tmp_path / "my_engine.py").write_text(ENGINE)
     return tmp_path / "my_engine.py"
 

@@ -91,7 +91,6 @@ def here(tmp_path, monkeypatch):
     """The working directory, with a user's module in it."""
     (tmp_path / "my_nets.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "my_nets", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("DISTILL_IMPORT", "")
     return tmp_path

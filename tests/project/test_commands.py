@@ -75,7 +75,6 @@ def only_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", reads(parse_args))  # of benchmarks
     monkeypatch.setattr(command_line._Parser, "parse_args", parse_args)
     monkeypatch.setattr(command_line, "build", reads(built))  # a command looks at files later
-    monkeypatch.setattr(sys, "path", [*sys.path])  # benchmarks add to it
     plugin = plugins.Plugin(spec="my_engine:label", what="--labeller", folder="", source="")
     monkeypatch.setattr(plugins.Plugin, "named", lambda *_: plugin)  # readers write its module
     monkeypatch.setattr(os, "environ", os.environ.copy())
