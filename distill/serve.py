@@ -56,9 +56,9 @@ class ServeConfig(Settings):
     """port to listen on; 0 takes a free one"""
     allow_host: tuple[Annotated[str, Field(pattern="^[^:/*]+$")], ...] = Field((), title="HOST")
     """the only host names that it answers to, besides localhost and --host; default: with 0.0.0.0 or ::, any"""
-    allow_origin: tuple[Origin, ...] = Field((), title="URL")
+    allow_origin: tuple[Origin, ...] = Field((), title="SCHEME://HOST")
     """web sites that may use the API, such as https://example.org"""
-    allow_frame: tuple[Origin, ...] = Field((), title="URL")
+    allow_frame: tuple[Origin, ...] = Field((), title="SCHEME://HOST")
     """web sites that may show the page in a frame, such as https://example.org"""
     max_simulations: int = Field(100_000, ge=1, le=1_000_000)
     """largest number of simulations of one search (up to 1,000,000)"""

@@ -187,6 +187,8 @@ def _line(config_class: type[Settings], fields: Values, error: ValidationError) 
     if not path or _is_object(fields[path]):  # settings that exclude each other; the message names them
         return message
     name = flag_of(config_class, path)
+    if first["type"] == "string_pattern_mismatch":
+        message = f"must be {fields[path].title}"
     if first["type"] == "missing":
         return f"needs {name}" if path == place else f"{name}: {first['loc'][-1]} is missing"
     message = message.replace("Input should", "must").replace("Tuple should", "must").replace("tuple", "list")

@@ -42,7 +42,9 @@ selfplay --set teacher_share=0.1 -> stages and teacher_share need --minutes
 selfplay --set leaves=playout -> leaves by playout need gate none
 selfplay --minutes 1 --set device_lanes=16 --set rule=printed -> device_lanes needs --minutes, mcts_solver, a rule with
 serve --host everywhere -> --host everywhere: value is not a valid IPv4 or IPv6 address
-serve --allow-host example.org:80 -> --allow-host example.org:80: String should match pattern
+serve --allow-host example.org:80 -> --allow-host example.org:80 must be HOST
+serve --players pillar -> --players pillar must be MODULE:OBJECT
+serve --allow-frame https://example.org/page -> --allow-frame https://example.org/page must be SCHEME://HOST
 train --arch gpt -> --arch gpt must be one of
 train --set value_weight=0.5 -> value_weight 0.5 needs --value-target
 train --set interpolate=0.5 -> interpolate 0.5 must be 0 without --init
