@@ -79,12 +79,11 @@ class AgainstPlayer(gymnasium.Env[NDArray[np.int8], np.int64]):
         return self._seen()
 
     def step(self, action: SupportsIndex) -> tuple[NDArray[np.int8], float, bool, bool, dict[str, Any]]:
-        seat = self.seat
         self.game.step(operator.index(action))
         if not self._is_over():
             self._answer()
         observation, info = self._seen()
-        return observation, float(self.game.rewards[seat]), self._is_over(), False, info
+        return observation, float(self.game.rewards[self.seat]), self._is_over(), False, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """bool (7,), True = the column may be played."""
