@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distill.common import file_hash, run_folder
+from distill.common import file_hash, provenance, run_folder
 from distill.common.settings import by_path
 from distill.datasets.benchmark import HEADLINES
 from distill.exporters import conversion, quantized
@@ -39,7 +39,7 @@ def results(folder: Path | None, metrics: Mapping[str, Any] | None = None) -> di
     - `training`: settings and counts by name, as the card lists them.
     - `top1`: top-1 accuracy by the names of _TOP1; `validation_rows_from`: the rows that it was measured on.
     - `grades`: of `distill.evaluate`: `player`, `half`, and by headline set and metric the mean with its interval.
-    - `ships`: whether the run trained a network of `models/reference/`; of others the card knows no licence.
+    - `ships`: whether the network ships, known by its hash; of others the card knows no licence.
 
     Args:
       folder: None: of no run.
@@ -54,10 +54,12 @@ def results(folder: Path | None, metrics: Mapping[str, Any] | None = None) -> di
     run = by_path(record.settings if record else {}) | dict(result or unfinished)
     # Settings that were not used are no information.
     training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
-    place = Path(run.get("out") or "")
-    ships = place.parent == Path("models") / finding.REFERENCE and f"purpose {place.name}" in _PARTS
+    name, best = Path(run.get("out") or "").name, (folder or Path()) / finding.BEST
+    shipped = provenance.shipped(f"models/{finding.REFERENCE}/{name}/{finding.BEST}")
+    is_shipped = bool(shipped and folder and best.is_file() and file_hash(best) == file_hash(shipped))
+    ships = is_shipped and f"purpose {name}" in _PARTS
     if ships and training:
-        training.setdefault("commands", f"pipelines/reference.sh {place.name}")
+        training.setdefault("commands", f"pipelines/reference.sh {name}")
     known = {
         "training": training,
         "top1": {name: run[name] for name in _TOP1 if run.get(name) is not None},

@@ -126,6 +126,16 @@ def test_the_card_has_no_grades_of_a_search_or_a_level_with_this_network(trained
     assert "grades" not in card.results(trained)
 
 
+def test_only_a_network_that_ships_has_the_licence_and_story_of_one(tmp_path):
+    for file in ("best.keras", "_run.json"):
+        shutil.copy(REFERENCE / "pillar" / file, tmp_path)
+    assert card.results(tmp_path)["ships"]
+    (tmp_path / "best.keras").write_bytes(b"of a run with --out models/reference/pillar elsewhere")
+    results = card.results(tmp_path)
+    assert not results["ships"]
+    assert "commands" not in results["training"]
+
+
 def test_the_facts_of_a_self_play_run_are_those_of_the_whole_run(tmp_path):
     shutil.copy(REFERENCE.parent / "long" / "hour" / "_run.json", tmp_path)
     facts = card.results(tmp_path)["training"]
