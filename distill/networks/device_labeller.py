@@ -10,8 +10,9 @@ Yours is a module of one object, here `my_labels.py`:
 
     KERAS_BACKEND=jax python -m distill.generate --labeller my_labels:label --workers 1 --shard-games 4096 --games 20000
 
-The run's identity has the hashes of your module, of the network's file, and of the source of the game, the searches and
-the networks. On a GPU the last digits of an evaluation may differ from run to run, and so may labels.
+The run's identity has the hashes of your module, of the network's file and of the code of its own layers, and of the
+source of the game, the searches and the networks. On a GPU the last digits of an evaluation may differ from run to run,
+and so may labels.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ class DeviceLabeller:
     @property
     def source_files(self) -> list[Path]:
         """The files on which labels depend, whose hashes are part of a run's identity (`common/plugins.py`)."""
-        return [*sources.of_packages("game", "mcts", "networks"), finding.network_file(self.network)]
+        file = finding.network_file(self.network)
+        layers = saved.load_core(file)._flatten_layers() if finding.has_own_layers(file) else []
+        code = {path for path in map(sources.file_of, layers) if not sources.is_library(str(path))}
+        return [*sources.of_packages("game", "mcts", "networks"), file, *sorted(code)]
 
     def __call__(self, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
         """Label B positions, as `Labeller`."""

@@ -15,7 +15,9 @@ from helpers import make_games, write_games
 import distill
 from distill import networks, selfplay
 from distill.common import UserError, run_folder
+from distill.mcts.settings import PuctSettings
 from distill.networks import saved
+from distill.networks.device_labeller import DeviceLabeller
 from distill.networks.evaluator import NetworkEvaluator
 from distill.players import names
 
@@ -145,6 +147,8 @@ def test_it_learns_from_games_against_itself_and_its_code_counts(here, monkeypat
     assert os.environ["DISTILL_IMPORT"].startswith("my_nets:with_layer@"), "for its workers, which import this version"
     assert len(run_folder.read(here / "run").identity["arch source"]) == 64
 
+    labels = DeviceLabeller("./run", PuctSettings())
+    assert labels.source_files[-2:] == [Path("run/best.keras"), here / "my_nets.py"]
     before, built_in = names.identity("./run"), names.identity("pillar-large")
     assert before[-1].startswith("my_nets:with_layer@")
     capsys.readouterr()
@@ -165,7 +169,9 @@ LOADED = """
 import os, sys
 from distill import networks
 networks.start_backend()
+from distill.mcts.settings import PuctSettings
 from distill.networks import saved
+from distill.networks.device_labeller import DeviceLabeller
 for os.environ["DISTILL_IMPORT"] in sys.argv[1:]:
     try:
         print(networks.arch_of(saved.load_core("own.keras")))
