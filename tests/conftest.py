@@ -16,6 +16,9 @@ from joblib.externals import loky
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also where Keras is imported before distill.networks sets it
 os.environ.setdefault("MPLBACKEND", "Agg")
+# What JAX compiles is kept for the other processes and the next run, as Numba's is.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 # Reproducible, without time limits, and without files left behind.
 SLOW = [hypothesis.HealthCheck.too_slow]  # of a busy machine

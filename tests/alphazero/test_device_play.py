@@ -134,6 +134,9 @@ def test_openings_are_playable_and_differ():
     np.testing.assert_array_equal(keys, canonical(current, mask))
 
 
+VALUES = "features=4 arch.blocks=1 arch.hidden=8 device_lanes=16 precision=float32 batch_size=32 replay.rows=256"
+VALUES = [f"--set={value}" for value in f"arch.{VALUES} eval_boards=20 ema=0.9".split()]
+WORDS = ["--preset", "minutes", "--minutes", "0.2", *VALUES]  # of all runs, so that JAX compiles them once
 WITHOUT_TENSORFLOW = "import sys; sys.modules['tensorflow'] = None; "
 LEARNS = f"""
 {WITHOUT_TENSORFLOW}
@@ -144,19 +147,14 @@ from distill import networks
 networks.start_backend()
 from distill.alphazero import on_device
 from distill.alphazero.iterations import End
+from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common.settings import build
+from distill.common import cli
 from distill.training import continual, step
 on_device.WINDOW = {ROWS}
 keras.utils.set_random_seed(1)
-core = networks.build("pillar", True, features=4, blocks=1, hidden=8)
-learning = dict(batch_size=32, optimizer="muon", ema=0.5, value_target="value", lr=0.02)
-search = dict(simulations=8, noise_fraction=0.25)
-stages = [dict(search, start=0, root="gumbel"), dict(search, start=0.4, root="puct")]
-games = dict(opening_moves=(0, 8), minutes=1, device_lanes=16, stages=stages)
-replay = {{"replay.rows": 512, "replay.share": 0.4, "arena.gate": None}}
-search = dict(exploration=1, discount=0.98)
-config = build(SelfPlayConfig, learning | games | replay | search)
+config = cli.parse(SelfPlayConfig, {WORDS}, PRESETS)
+core = networks.build(config.arch.name, True, **config.arch.arguments)
 learner, clock = continual.begin(core, config.recipe()), itertools.count(0, 0.2)
 games = on_device.DevicePlay(learner, config, lambda: next(clock))
 games.warm_up()
@@ -188,10 +186,7 @@ def selfplay(out):
     """A process of `selfplay` for a small network, on a device that is a CPU; windows are small."""
     program = f"{WITHOUT_TENSORFLOW}from distill import selfplay; "
     program += f"from distill.alphazero import on_device; on_device.WINDOW = {ROWS}; sys.exit(selfplay.main())"
-    values = "features=4 arch.blocks=1 arch.hidden=8 device_lanes=16 precision=float32 batch_size=32 replay.rows=256"
-    values = [f"--set={value}" for value in f"arch.{values} eval_boards=20 ema=0.9".split()]
-    words = ["--preset", "minutes", "--minutes", "0.2", *values, "--out", str(out)]
-    command, pipe = [sys.executable, "-c", program, *words], subprocess.PIPE
+    command, pipe = [sys.executable, "-c", program, *WORDS, "--out", str(out)], subprocess.PIPE
     return subprocess.Popen(command, env=ENVIRONMENT, stdout=pipe, stderr=pipe, text=True)
 
 
