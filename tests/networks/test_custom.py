@@ -169,9 +169,7 @@ LOADED = """
 import os, sys
 from distill import networks
 networks.start_backend()
-from distill.mcts.settings import PuctSettings
 from distill.networks import saved
-from distill.networks.device_labeller import DeviceLabeller
 for os.environ["DISTILL_IMPORT"] in sys.argv[1:]:
     try:
         print(networks.arch_of(saved.load_core("own.keras")))
