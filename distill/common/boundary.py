@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
 from distill.common.errors import Interrupted, UserError, first_line
 
@@ -22,6 +22,18 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 """Ctrl-C, a request to stop, and a terminal that is closed, which Windows lacks."""
 NOBODY_READS = 141
 """Exit code after SIGPIPE, when the reader of the output has closed the pipe."""
+
+_stops: list[Interrupted] = []
+"""What a signal has raised in the command that runs."""
+
+
+def check() -> None:
+    """Raise again what a signal has raised: where the command still runs, a library has dropped it.
+
+    Keras drops every exception that is raised while it waits for the loss of a step.
+    """
+    if _stops:
+        raise _stops[0]
 
 
 def guarded(command: Callable[[], int], name: str, words: Sequence[str]) -> int:
@@ -35,13 +47,12 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str]) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a path or word may hold bytes that are no text
-    stops: list[Interrupted] = []
 
-    def interrupt(number: int, _frame: Any) -> NoReturn:
+    def interrupt(number: int, _frame: Any) -> None:
         for heard in handlers:  # cleaning up takes seconds: a second signal must not interrupt it
             signal.signal(heard, signal.SIG_IGN)
-        stops.append(Interrupted(number))
-        raise stops[-1]
+        _stops.append(Interrupted(number))
+        check()
 
     handlers: dict[int, Any] = {}
     # Python delivers signals to the main thread only; in another thread they are the caller's.
@@ -52,12 +63,12 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str]) -> int:
         code = command()
         print(end="", flush=True)  # what is wrong with the output shows here, not when Python exits
     except BaseException as error:
-        if stops:  # the clean-up or a library may have raised another error since
+        if _stops:  # the clean-up or a library may have raised another error since
             # Without --restart, which would delete what this run has finished.
-            again = [word for word in (*words, *stops[0].words) if word != "--restart"]
+            again = [word for word in (*words, *_stops[0].words) if word != "--restart"]
             command_line = shlex.join(["python", "-m", name.replace(" ", "."), *again])
-            _tell(f"\nstopped by {stops[0]}; to continue: {command_line}", error)
-            code = stops[0].code
+            _tell(f"\nstopped by {_stops[0]}; to continue: {command_line}", error)
+            code = _stops[0].code
         elif isinstance(error, BrokenPipeError):
             code = NOBODY_READS
         elif line := _line(error):
@@ -66,6 +77,7 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str]) -> int:
         else:
             raise
     finally:
+        _stops.clear()
         for number, handler in handlers.items():
             signal.signal(number, handler)
     try:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
+from distill.common import boundary
+
 Advance: TypeAlias = Callable[[int], object]
 """Called with the amount of work done since its last call, such as `Progress.advance`."""
 
@@ -64,6 +66,7 @@ class Progress(AbstractContextManager["Progress"]):
         """Add finished work and show it, with a word on its quality or speed."""
         self._bar.set_postfix_str(note, refresh=False)
         self._bar.update(amount)
+        boundary.check()
 
 
 _is_worker = False

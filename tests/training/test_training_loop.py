@@ -8,13 +8,15 @@
 
 import dataclasses
 import itertools
+import signal
 
 import keras
 import numpy as np
 import pytest
+from keras.src.utils import python_utils
 
 from distill import networks
-from distill.common import UserError
+from distill.common import UserError, boundary
 from distill.common.settings import build
 from distill.datasets import batching, preparation
 from distill.game import rules
@@ -207,6 +209,24 @@ def test_each_loss_is_checked_and_reported_before_the_next_step(splits, monkeypa
     with pytest.raises(UserError, match="not a number after step 1;"):
         step.fit(model, batches, range(5), lambda _: 0.1, lambda *report: events.append(report))
     assert events == ["step", (0, 1.0), "step"]
+
+
+def test_a_signal_that_keras_drops_while_it_waits_for_a_loss_ends_the_run(splits, tmp_path, monkeypatch):
+    waited = []
+
+    class Loss:
+        def __float__(self):
+            if not waited:
+                signal.raise_signal(signal.SIGTERM)
+            waited.append(1)
+            return 1.0
+
+    def pythonify_logs(logs):
+        return python_utils.pythonify_logs({**logs, "loss": Loss()})
+
+    monkeypatch.setattr("keras.src.backend.tensorflow.trainer.pythonify_logs", pythonify_logs)
+    assert boundary.guarded(lambda: bool(fitted(tmp_path, splits, arch="tiny")), "distill train", []) == 143
+    assert len(waited) == 1
 
 
 def test_steps_replace_epochs_down_to_the_last_one(splits, tmp_path):
