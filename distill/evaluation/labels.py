@@ -34,7 +34,7 @@ from distill.common import Progress, executors, say
 from distill.common.progress import Advance, silent
 from distill.common.settings import as_json
 from distill.datasets.grades import grade_moves, is_critical
-from distill.game.rules import CENTRE, COLUMNS, Bitboards, is_own_mirror
+from distill.game.rules import COLUMNS, Bitboards, is_own_mirror
 from distill.games.reader import RawRows
 from distill.mcts import compiling
 from distill.mcts.labeller import majority
@@ -43,7 +43,7 @@ from distill.players.intervals import Estimate, share
 from distill.players.network import NetworkPlayer, SearchPlayer
 from distill.players.player import seeds_for
 from distill.players.solver import score_boards
-from distill.training.accuracy import answers, compare, is_early
+from distill.training.accuracy import answers, compare, fold_columns, fold_shares, is_early
 
 LABELS = 9
 """Fresh labels of a row: eight show the most frequent one, and the ninth is compared with it."""
@@ -100,7 +100,7 @@ def noise_ceiling(rows: RawRows, settings: UctSettings, seed: int, workers: int 
     with Progress(len(rows) * LABELS, "labels") as progress:
         labels, visits = fresh_labels(rows.current, rows.mask, settings, seed, workers, progress.advance)
     own_mirror = is_own_mirror(rows.current, rows.mask)
-    return share(ceiling(fold_labels(labels, own_mirror), _fold_visits(visits, own_mirror)), LABELS, rows.game)
+    return share(ceiling(fold_columns(labels, own_mirror), fold_shares(visits, own_mirror)), LABELS, rows.game)
 
 
 def fresh_labels(
@@ -132,16 +132,6 @@ def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.
         for label, its_visits in zip(labels.T, np.moveaxis(visits, 1, 0), strict=True)
     ]
     return np.mean(hits, axis=0)
-
-
-def fold_labels(columns: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Columns (R, N), the lower of a column and its mirror on boards that are their own mirror, bool (R,)."""
-    return np.where(own_mirror[:, None], np.minimum(columns, COLUMNS - 1 - columns), columns)
-
-
-def _fold_visits(visits: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Visits (R, N, A); on boards that are their own mirror, a column has those of its mirror, too."""
-    return visits + visits[..., ::-1] * (own_mirror[:, None, None] & (np.arange(COLUMNS) != CENTRE))
 
 
 # Networks against labels ----------------------------------------------------------------------------------------------

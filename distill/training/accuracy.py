@@ -8,7 +8,7 @@ with most visits.
     top1_first_19  = the same over the first 19 rows of each game
     teacher        = over all rows: top-2 and top-3 accuracy, log loss, Cohen's kappa, confusion matrix, calibration
 
-On a board that is its own mirror a column and its mirror image count as the same answer.
+On a board that is its own mirror a column and its mirror image are the same answer, the left one of the two.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ FIRST_ROWS = 19
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """A network's answers on N rows, beside the rows' labels.
+    """A network's answers on N rows, beside the rows' labels; all folded on boards that are their own mirror.
 
     move: int32 (N,), the network's column.  policy: float32 (N, 7).  value: float32 (N,); None without a value head.
-    label: int64 (N,), the teacher's column. On a board that is its own mirror the teacher may have chosen the mirror
-    image of the same move, so the label is the network's column there if that is either of the two.
+    label: int64 (N,), the teacher's column.
     """
 
     move: NDArray[np.int32]
@@ -63,11 +62,28 @@ def answers(predict: Predict, rows: reader.RawRows) -> Answers:
     boards, inverse = np.unique(np.stack([rows.current, rows.mask], axis=1), axis=0, return_inverse=True)
     outputs = predict(encoding.boards(boards[:, 0], boards[:, 1]))
     answered = {name: array[inverse.reshape(-1)] for name, array in outputs.items()}
-    label = rows.label.astype(np.int64)
-    mirrored = rules.COLUMNS - 1 - label
-    folded = rules.is_own_mirror(rows.current, rows.mask) & (answered["move"] == mirrored)
-    label = np.where(folded, mirrored, label)
-    return Answers(move=answered["move"], policy=answered["policy"], value=answered.get("value"), label=label)
+    own_mirror = rules.is_own_mirror(rows.current, rows.mask)
+    return Answers(
+        move=fold_columns(answered["move"], own_mirror),
+        policy=fold_shares(answered["policy"], own_mirror),
+        value=answered.get("value"),
+        label=fold_columns(rows.label.astype(np.int64), own_mirror),
+    )
+
+
+def fold_columns(columns: NDArray[Any], own_mirror: NDArray[np.bool_]) -> NDArray[Any]:
+    """Columns (N, …), the lower of a column and its mirror on boards that are their own mirror, bool (N,)."""
+    folded = columns.copy()
+    folded[own_mirror] = np.minimum(columns, rules.COLUMNS - 1 - columns)[own_mirror]
+    return folded
+
+
+def fold_shares(shares: NDArray[Any], own_mirror: NDArray[np.bool_]) -> NDArray[Any]:
+    """Shares or visits by column, (N, …, 7); on boards that are their own mirror the right is added to the left."""
+    folded = shares.copy()
+    folded[own_mirror, ..., : rules.CENTRE] += shares[own_mirror, ..., : rules.CENTRE : -1]
+    folded[own_mirror, ..., rules.CENTRE + 1 :] = 0
+    return folded
 
 
 def compare(answer: Answers, rows: reader.RawRows) -> dict[str, Any]:
@@ -76,7 +92,7 @@ def compare(answer: Answers, rows: reader.RawRows) -> dict[str, Any]:
     `top2` and `top3`: shares of labels among the network's two and three likeliest columns. `log_loss`: of the policy,
     in nats. `kappa`: Cohen's, None where there is one column only. `confusion`: rows by the label (first index) and the
     network's column (second). `calibration`: pairs of predicted and observed shares, by bins of the prediction. The
-    policy predicts with the probability of its likeliest column that the teacher chose it; the value v predicts with
+    policy predicts with the probability of the network's column that the teacher chose it; the value v predicts with
     (v + 1) / 2 the mean score, a draw being half a win.
     """
     from sklearn.calibration import calibration_curve  # not at the top, because it takes a second
@@ -88,7 +104,8 @@ def compare(answer: Answers, rows: reader.RawRows) -> dict[str, Any]:
         observed, mean = calibration_curve(happened, predicted, pos_label=True, n_bins=10)
         return np.stack([mean, observed], axis=1).tolist()
 
-    calibration = {"policy": curve(answer.label == answer.move, answer.policy.max(axis=1))}
+    chances = answer.policy[np.arange(len(rows)), answer.move]
+    calibration = {"policy": curve(answer.label == answer.move, chances)}
     if answer.value is not None:
         # Each row twice: a win happens twice, a draw once, a loss never.
         scores = np.concatenate([rows.outcome > 0, rows.outcome >= 0])

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from distill.evaluation.labels import ceiling, fold_labels, fresh_labels, noise_ceiling
+from distill.evaluation.labels import ceiling, fresh_labels, noise_ceiling
 from distill.game.rules import COLUMNS_FROM_CENTRE, is_own_mirror, mirror, parse_board
 from distill.games import reader
 from distill.games.reader import RawRows
 from distill.games.settings import RunSettings
 from distill.mcts.uct import UctSettings
 from distill.players.network import Searched, SearchPlayer
+from distill.training.accuracy import fold_columns, fold_shares
 
 SYMMETRIC = low("""
     . . . O . . .
@@ -48,11 +49,13 @@ def test_the_ceiling_is_that_of_plain_python(labels, seed, most):
     assert ceiling(array, visits[None])[0] == pytest.approx(hits / 9)
 
 
-def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_label():
+def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one():
     boards = [parse_board(SYMMETRIC), parse_board(WON_AT_ONCE), mirror(parse_board(WON_AT_ONCE))]
     columns, own_mirror = np.array([[0, 6, 2, 4, 3]] * 3), is_own_mirror(*bits(*boards))
     folded = [[0, 0, 2, 2, 3], [0, 6, 2, 4, 3], [0, 6, 2, 4, 3]]
-    assert fold_labels(columns, own_mirror).tolist() == folded
+    assert fold_columns(columns, own_mirror).tolist() == folded
+    shares = np.tile(np.arange(5, 12), (3, 2, 1))
+    assert fold_shares(shares, own_mirror)[:, 1].tolist() == [[16, 16, 16, 8, 0, 0, 0], *shares[1:, 1].tolist()]
 
 
 def test_a_row_gets_the_same_labels_whatever_else_is_asked(rows, monkeypatch):

@@ -44,10 +44,14 @@ def network(**values):
 
 def test_a_column_and_its_mirror_are_one_answer_on_a_symmetric_board_only():
     rows = rows_of((LOPSIDED, 2), (LOPSIDED, 4), (SYMMETRIC, 2), (SYMMETRIC, 4), (SYMMETRIC, 3))
-    always_2 = {"move": np.full(2, 2), "policy": np.full((2, 7), 1 / 7)}
-    answer = accuracy.answers(lambda boards: always_2, rows)
-    assert (answer.label == answer.move).tolist() == [True, False, True, True, False]
-    assert answer.label.tolist() == [2, 4, 2, 2, 3]
+    always_4 = {"move": np.full(2, 4), "policy": np.tile([0.05, 0, 0.1, 0.4, 0.35, 0.1, 0], (2, 1))}
+    answer = accuracy.answers(lambda boards: always_4, rows)
+    assert (answer.label == answer.move).tolist() == [False, True, True, True, False]
+    assert (answer.label.tolist(), answer.move.tolist()) == ([2, 4, 2, 2, 3], [4, 4, 2, 2, 2])
+    np.testing.assert_allclose(answer.policy[[0, 2]], [always_4["policy"][0], [0.05, 0.1, 0.45, 0.4, 0, 0, 0]])
+    compared = accuracy.compare(answer, rows)
+    assert compared["log_loss"] == pytest.approx(-np.log([0.1, 0.35, 0.45, 0.45, 0.4]).mean())
+    assert compared["top2"] == 4 / 5
 
 
 def test_top1_counts_raw_rows_and_boards_that_training_never_had():
@@ -66,7 +70,7 @@ def test_the_comparison_with_the_teacher_is_the_one_that_plain_python_finds():
     rows = rows_of((LOPSIDED, 2), (LOPSIDED, 4), (SYMMETRIC, 3), (SYMMETRIC, 0), (SYMMETRIC, 3))
     predict, _ = network(value=0.5)
     compared = accuracy.compare(accuracy.answers(predict, rows), rows)
-    assert compared["log_loss"] == pytest.approx(-(3 * np.log(0.7) + 2 * np.log(0.05)) / 5)
+    assert compared["log_loss"] == pytest.approx(-np.log([0.7, 0.05, 0.7, 0.1, 0.7]).mean())
     confusion = np.zeros((7, 7), int)
     for label, column in ((2, 2), (4, 2), (3, 3), (0, 3), (3, 3)):
         confusion[label, column] += 1
