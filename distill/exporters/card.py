@@ -54,10 +54,10 @@ def results(folder: Path | None, metrics: Mapping[str, Any] | None = None) -> di
     run = by_path(record.settings if record else {}) | dict(result or unfinished)
     # Settings that were not used are no information.
     training = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
-    name, best = Path(run.get("out") or "").name, (folder or Path()) / finding.BEST
+    name = Path(run.get("out") or "").name
     shipped = provenance.shipped(f"models/{finding.REFERENCE}/{name}/{finding.BEST}")
-    is_shipped = bool(shipped and folder and best.is_file() and file_hash(best) == file_hash(shipped))
-    ships = is_shipped and f"purpose {name}" in _PARTS
+    ours = folder is not None and shipped is not None and file_hash(folder / finding.BEST) == file_hash(shipped)
+    ships = ours and f"purpose {name}" in _PARTS
     if ships and training:
         training.setdefault("commands", f"pipelines/reference.sh {name}")
     known = {
