@@ -5,6 +5,7 @@
 #
 #   pipelines/published.sh                     # Dirichlet noise on the moves; 5 hours on two processors
 #   NOISE_AT=label pipelines/published.sh      # noise in the searches that label, the other reading of the article
+#   EXPLORATION=2.83 pipelines/published.sh    # UCB1's constant √2 for results in [0, 1]; the default is 1 for [-1, 1]
 #   pipelines/published.sh --games 200         # minutes
 set -euo pipefail
 unset CDPATH
@@ -18,14 +19,16 @@ case $#:${1:-} in
   *) fail "the only argument is --games N, not '$*'" ;;
 esac
 noise=${NOISE_AT:-move}
-data=data/published/$noise-$games
-models=models/published/$noise-$games
+run=$noise${EXPLORATION:+-$EXPLORATION}-$games
+data=data/published/$run
+models=models/published/$run
 set_up solver
 SECONDS=0
 
 say '20,000 games, the CNN and the Transformer took two processors 38, 73 and 204 minutes beside other work'
 say "1/4  the teacher plays $games games, with noise on the $noise"
-"$python" -m distill.generate --games "$games" --noise-at "$noise" --out "$data"
+"$python" -m distill.generate \
+  --games "$games" --noise-at "$noise" --set search.exploration="${EXPLORATION:-1}" --out "$data"
 step=2
 for arch in cnn transformer; do
   say "$step/4  the $arch trains on them with the published recipe"
