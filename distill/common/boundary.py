@@ -27,7 +27,7 @@ _stops: list[Interrupted] = []
 """What a signal has raised in the command that runs."""
 
 
-def check() -> None:
+def raise_stop() -> None:
     """Raise again what a signal has raised: where the command still runs, a library has dropped it.
 
     Keras drops every exception that is raised while it waits for the loss of a step.
@@ -52,7 +52,7 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str]) -> int:
         for heard in handlers:  # cleaning up takes seconds: a second signal must not interrupt it
             signal.signal(heard, signal.SIG_IGN)
         _stops.append(Interrupted(number))
-        check()
+        raise_stop()
 
     handlers: dict[int, Any] = {}
     # Python delivers signals to the main thread only; in another thread they are the caller's.

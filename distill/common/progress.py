@@ -66,7 +66,7 @@ class Progress(AbstractContextManager["Progress"]):
         """Add finished work and show it, with a word on its quality or speed."""
         self._bar.set_postfix_str(note, refresh=False)
         self._bar.update(amount)
-        boundary.check()
+        boundary.raise_stop()
 
 
 _is_worker = False
