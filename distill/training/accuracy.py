@@ -65,7 +65,7 @@ def answers(predict: Predict, rows: reader.RawRows) -> Answers:
     own_mirror = rules.is_own_mirror(rows.current, rows.mask)
     return Answers(
         move=fold_columns(answered["move"], own_mirror),
-        policy=fold_shares(answered["policy"], own_mirror),
+        policy=np.minimum(fold_shares(answered["policy"], own_mirror), 1),  # a sum can be rounded above 1
         value=answered.get("value"),
         label=fold_columns(rows.label.astype(np.int64), own_mirror),
     )

@@ -85,6 +85,15 @@ def test_the_comparison_with_the_teacher_is_the_one_that_plain_python_finds():
     assert accuracy.compare(accuracy.answers(predict, one), one)["kappa"] is None
 
 
+def test_shares_of_a_column_and_its_mirror_that_add_up_to_more_than_1_count_as_1():
+    policy = np.zeros((1, 7), np.float32)
+    policy[0, [2, 4]] = 1 - 2**-24, 3 * 2**-24  # rounded, as a softmax may be
+    assert policy.sum() > 1
+    rows = rows_of((SYMMETRIC, 2))
+    answer = accuracy.answers(lambda _: {"move": np.array([2], np.int32), "policy": policy}, rows)
+    assert accuracy.compare(answer, rows)["calibration"]["policy"] == [[1, 1]]
+
+
 def test_the_first_rows_of_every_game_are_found_also_where_games_of_several_runs_have_one_number(tmp_path):
     folders = [tmp_path / str(seed) for seed in range(3)]
     for seed, folder in enumerate(folders):
