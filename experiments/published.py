@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from distill import train
 from distill.common import UserError, boundary, cores, provenance, run_folder
 from distill.common.settings import by_path
 from distill.common.tables import table
@@ -37,14 +37,8 @@ NEW_BOARDS = "their boards that no training game has"
 PUBLISHED = {"cnn": ("64.40", "not stated"), "transformer": ("55.82", "about 60")}
 """Top-1 accuracy on validation and on training rows, by arch, as the article states them."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """A row of the report: what was measured, what the article says, and ours."""
-
-    what: str
-    article: str
-    ours: str
+Line = tuple[str, str, str]
+"""A row of the report: what was measured, what the article says, and ours."""
 
 
 def main() -> int:
@@ -54,12 +48,12 @@ def main() -> int:
     parser.add_argument("--ceiling-rows", type=int, default=1500, help="rows labelled nine more times [%(default)s]")
     arguments = parser.parse_args()
     try:
-        lines = of_games(arguments.games, arguments.ceiling_rows)
-        for network in arguments.networks:
-            lines += of_network(network, arguments.games)
+        # The networks first: the ceiling takes longest, and a network may be refused.
+        of_networks = [line for network in arguments.networks for line in of_network(network, arguments.games)]
+        lines = [*of_games(arguments.games, arguments.ceiling_rows), *of_networks]
     except ValueError as error:
         parser.error(str(error))
-    print(table(["", "article", "here"], [[line.what, line.article, line.ours] for line in lines]))
+    print(table(["", "article", "here"], lines))
     return 0
 
 
@@ -71,28 +65,29 @@ def of_games(folder: Path, ceiling_rows: int) -> list[Line]:
     as_played, mirrored = (np.unique(side(rows.current) + side(rows.mask)) for side in (np.asarray, mirror_bits))
     both = len(np.union1d(as_played, mirrored))
     lines = [
-        Line(what="games", article="20,000", ours=f"{run.games:,}, noise on the {noise_at}"),
-        Line(what="rows", article="348,844", ours=f"{run.rows:,}"),
-        Line(what="rows a game", article="17.4; 19.0 of 15,000 games", ours=f"{mean:.1f}"),
-        Line(what="distinct boards", article="not stated", ours=f"{len(as_played):,}"),
-        Line(what="distinct boards, with mirror images", article="697,603", ours=f"{both:,}"),
+        ("games", "20,000", f"{run.games:,}, noise on the {noise_at}"),
+        ("rows", "348,844", f"{run.rows:,}"),
+        ("rows a game", "17.4; 19.0 of 15,000 games", f"{mean:.1f}"),
+        ("distinct boards", "not stated", f"{len(as_played):,}"),
+        ("distinct boards, with mirror images", "697,603", f"{both:,}"),
     ]
     teacher = labels.teacher_of(run.identity)
     if teacher and ceiling_rows:
         ceiling = labels.noise_ceiling(labels.sample(rows, ceiling_rows, 0), teacher, 0, cores())
-        lines.append(Line(what="noise ceiling of top-1, %", article="not stated", ours=report.percent(ceiling)))
+        lines.append(("noise ceiling of top-1, %", "not stated", report.percent(ceiling)))
     return lines
 
 
 def of_network(network: str, games: Path) -> list[Line]:
     """Top-1 accuracy of a network on held-out games, on rows that it trained on, and on the set that ships."""
     player = names.make(network)
-    record = run_folder.read(network)
-    if not isinstance(player, NetworkPlayer) or record is None or record.result is None:
-        raise UserError(f"{network}: not the folder of a finished training run")
-    arch, fraction = str(record.result["arch"]), float(by_path(record.settings)["validation_fraction"])
+    record = run_folder.finished(network, train.KIND)
+    result, fraction = record.result or {}, float(by_path(record.settings)["validation_fraction"])
+    if not isinstance(player, NetworkPlayer):
+        raise UserError(f"{network}: not the folder of a network")
+    arch = str(result["arch"])
     run = reader.open_run(games)
-    if (run.identity, run.games) not in [(one["settings"], one["games"]) for one in record.result["training_games"]]:
+    if (run.identity, run.games) not in [(one["settings"], one["games"]) for one in result["training_games"]]:
         raise UserError(f"{network}: was not trained on the games in {games}")
     article, article_training = PUBLISHED.get(arch, ("", ""))
     training, held_out = (reader.raw_rows([games], split, fraction) for split in (TRAINING, VALIDATION))
@@ -109,13 +104,13 @@ def of_network(network: str, games: Path) -> list[Line]:
         answered = answers(player.predict, rows)
         same, early = answered.move == answered.label, is_early(rows)
         ours = report.percent(share(same, 1, rows.game))
-        lines.append(Line(what=f"{arch}, top-1 on {where}, %", article=figure, ours=ours))
+        lines.append((f"{arch}, top-1 on {where}, %", figure, ours))
         if where != NEW_BOARDS:  # there a game has gaps
             what = f"{arch}, the same on the first {FIRST_ROWS} rows of each game, %"
             ours = report.percent(share(same[early], 1, rows.game[early]))
-            lines.append(Line(what=what, article=figure, ours=ours))
-    trained = f"{record.result['epochs']:g} and {minutes:.0f}"
-    return [*lines, Line(what=f"{arch}, epochs and minutes", article="", ours=trained)]
+            lines.append((what, figure, ours))
+    trained = f"{result['epochs']:g} and {minutes:.0f}"
+    return [*lines, (f"{arch}, epochs and minutes", "", trained)]
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from distill import networks
 from distill.common import Progress, UserError, boundary, run_folder
 from distill.datasets import packed
 from distill.game import encoding, outputs, rules
-from distill.games import reader
+from distill.games import reader, schema
 from distill.networks import finding
 from distill.players.names import make
 from distill.players.player import Choices, Player, checked_choices, draw_by, seeds_for
@@ -78,8 +78,8 @@ def teach(data: Path, network: str | Path, out: Path) -> None:
     from distill.networks.evaluator import NetworkEvaluator
     from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
 
-    if run_folder.result_of(out):
-        raise UserError(f"{out}: holds a finished run; name another --out")
+    if (record := run_folder.read(out)) and (record.result or record.kind != schema.PACKED_BOARDS):
+        raise UserError(f"{out}: holds {record.kind}; name another --out")
     run = reader.open_run(data)
     reader.verify([run])
     parts = [reader.read(shard, ("current", "mask", "outcome")) for shard in run.shards]

@@ -75,14 +75,12 @@ class StudyConfig(Settings):
     workers: int = Field(cores(), ge=1, description="processes for the searches that runs are measured by")
 
 
-PRESETS: cli.Presets = {
-    "smoke": cli.smoke(
-        recipe=HERE / "study-smoke.toml",
-        boards=20,
-        data=cli.SMOKE_DATA / "study",
-        out=cli.SMOKE_MODELS / "study",
-    )
-}
+PRESETS = cli.smoke(
+    recipe=HERE / "study-smoke.toml",
+    boards=20,
+    data=cli.SMOKE_DATA / "study",
+    out=cli.SMOKE_MODELS / "study",
+)
 
 
 # The steps ------------------------------------------------------------------------------------------------------------
@@ -246,9 +244,9 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     names = tier.runs or tuple(plan.runs)
     finished: dict[str, list[int]] = {}
     for name in names:
+        games = _hash_of(_folder(config, plan, plan.runs[name].data))
         for seed in tier.seeds:
             flags = _flags(config, plan, tier, name, seed)
-            games = _hash_of(_folder(config, plan, plan.runs[name].data))
             if _is_finished(_run_folder(config, name, seed), flags, games):
                 finished.setdefault(name, []).append(seed)
     if not finished:
@@ -259,13 +257,13 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     for name, seeds in finished.items():
         say(f"grading {name}")
         files = {seed: _run_folder(config, name, seed) / tier.network for seed in seeds}
-        grades[name] = {seed: _grades_of_run(boards, rows, file) for seed, file in files.items()}
+        grades[name] = {seed: _grades_of_run(config, boards, rows, file) for seed, file in files.items()}
     results = [_result(config, plan, boards, name, grades) for name in finished]
     lines = [_line(config, boards, word) for word in plan.players]
     labelled = {
         data: _quality(config, plan, data)
         for data in dict.fromkeys(plan.runs[name].data for name in finished)
-        if plan.labels
+        if plan.labels and run_folder.result_of(_folder(config, plan, data))
     }
     main = boards.sets[0]
     graded_on = (
@@ -289,11 +287,19 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     return f"{page}: {len(results)} of {len(names)} runs, {best.name} is best with {optimal:.1f} % optimal on {main}"
 
 
-def _grades_of_run(boards: benchmark.GradedBoards, rows: reader.RawRows | None, network: Path) -> graded.Grades:
+def _grades_of_run(
+    config: StudyConfig, boards: benchmark.GradedBoards, rows: reader.RawRows | None, network: Path
+) -> graded.Grades:
     key = f"{file_hash(network)} {_digest(boards.current, boards.mask, boards.scores)}"
     if rows is not None:
         key += f" {_digest(rows.current, rows.mask, rows.label)}"
-    return graded.grade(lambda: _network(network), boards, 0, network.with_name("grades.npz"), key, rows)
+    file = network.with_name(f"grades-{_which_boards(config)}.npz")
+    return graded.grade(lambda: _network(network), boards, 0, file, key, rows)
+
+
+def _which_boards(config: StudyConfig) -> str:
+    """A part of file names, so that grades on a few boards do not replace those on all."""
+    return f"{config.half}-{config.boards or 'all'}"
 
 
 def _quality(config: StudyConfig, plan: Plan, data: str) -> dict[str, Estimate]:
@@ -316,7 +322,7 @@ def _network(file: Path) -> player.Player:
 
 
 def _line(config: StudyConfig, boards: benchmark.GradedBoards, word: str) -> graded.Line:
-    file = _out(config) / "players" / f"{word.replace(':', '-')}.npz"
+    file = _out(config) / "players" / f"{word.replace(':', '-')}-{_which_boards(config)}.npz"
     key = f"{' '.join(identity(word))} {_digest(boards.current, boards.mask, boards.scores)}"
     grades = graded.grade(lambda: names.make(word, config.workers), boards, 0, file, key)
     return graded.Line(name=word, shares=graded.shares(boards, grades))
@@ -336,6 +342,9 @@ def _result(
     settings, ours = plan.runs[name], grades[name]
     theirs = grades.get(settings.against, {})
     common = sorted(set(ours) & set(theirs))
+    against = settings.against or None
+    if common and not len(common) == len(ours) == len(theirs):
+        against = f"{against}, seed {' '.join(map(str, common))}"
     trained = [run_folder.result_of(_run_folder(config, name, seed)) for seed in ours]
     record = read_object(_run_folder(config, name, min(ours)) / RECORD)
     facts = {key: record.get(key) for key in ("games", "rows")}
@@ -349,7 +358,7 @@ def _result(
         name=name,
         change=settings.change,
         confounded=settings.confounded,
-        against=settings.against or None,
+        against=against,
         facts=facts,
         shares=graded.shares(boards, mean),
         gaps=graded.gaps(

@@ -61,7 +61,7 @@ class Result:
 
     Attributes:
       name, change, confounded: from the plan: what is changed, and what else changes with it.
-      against: the run it is compared with; None for the baseline.
+      against: the run it is compared with, and the common seeds where one of them has more; None for the baseline.
       facts: numbers of the training run by name, of the first seed; `best_step` of each seed.
       shares: metric → share on the main set; of `top1` on the rows.
       gaps: metric → paired difference from `against`; empty if that run is missing.

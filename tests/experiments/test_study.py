@@ -147,6 +147,11 @@ def test_a_whole_study_writes_page_table_and_pictures_once(here, monkeypatch, ca
     graded.clear()
     assert run() == 0
     assert calls == graded == [], "runs and grades are kept"
+    assert run("--do", "report", "--boards", "5") == 0
+    assert len(graded) == 7
+    graded.clear()
+    assert run("--do", "report") == 0
+    assert graded == [], "also beside those of fewer boards"
     network = Path("models/study/study/tier1/baseline-seed1/best.keras")
     network.write_text("another")
     assert run("--do", "report") == 0
@@ -162,6 +167,10 @@ def test_a_whole_study_writes_page_table_and_pictures_once(here, monkeypatch, ca
     shutil.rmtree("few")
     assert run("--do", "report") == 0
     assert "3 of 4 runs" in capsys.readouterr().out, "games may be gone"
+    shutil.rmtree(network.parent)
+    assert run("--do", "report") == 0
+    against = pd.read_csv("page/study.csv").set_index("run").against
+    assert against["vote"] == "baseline, seed 0", "the difference is that of the seed that both have"
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     assert run("--do", "report") == 1
     assert "no finished run of tier 1" in capsys.readouterr().err, "it would be trained differently now"

@@ -52,7 +52,7 @@ def test_a_network_labels_every_board(tmp_path, monkeypatch):
     change_record(Path("out"), lambda record: record.update(result=None))  # as a killed run leaves it
     taught.teach(Path("boards"), network, Path("out"))
     assert shard_hashes(Path("out")) == whole
-    with pytest.raises(UserError, match="out: holds a finished run"):
+    with pytest.raises(UserError, match="out: holds packed boards; name another"):
         taught.teach(Path("boards"), network, Path("out"))
     with pytest.raises(UserError, match="no value head"):
         taught.teach(Path("boards"), cnn, Path("other"))
