@@ -69,7 +69,7 @@ class ArenaConfig(Settings):
         return openings(self.games // 2, self.opening_plies, self.seed)
 
 
-PRESETS = {"smoke": cli.smoke(players=(str(cli.SMOKE_MODELS / "cnn"), "random"), games=4)}
+PRESETS = cli.smoke(players=(str(cli.SMOKE_MODELS / "cnn"), "random"), games=4)
 
 
 def run(config: ArenaConfig) -> str:

@@ -74,11 +74,9 @@ class EvaluateConfig(Settings):
 
 REPORT = "report.md"
 
-PRESETS: cli.Presets = {
-    "smoke": cli.smoke(
-        players=(str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"), boards=20, out=cli.SMOKE_MODELS / "evaluation"
-    )
-}
+PRESETS = cli.smoke(
+    players=(str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"), boards=20, out=cli.SMOKE_MODELS / "evaluation"
+)
 
 
 def _is_data(name: str) -> bool:

@@ -70,7 +70,7 @@ class ExportConfig(Settings):
         return self
 
 
-PRESETS = {"smoke": cli.smoke(models=(str(cli.SMOKE_MODELS / "cnn"),))}
+PRESETS = cli.smoke(models=(str(cli.SMOKE_MODELS / "cnn"),))
 
 
 def run(config: ExportConfig) -> str:

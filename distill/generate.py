@@ -38,7 +38,7 @@ def _few(config: RunSettings) -> int:
     return SEARCH.simulations if config.labeller else 100
 
 
-PRESETS = {"smoke": cli.smoke(games=12, simulations=_few, shard_games=4, out=str(cli.SMOKE_DATA / "games"))}
+PRESETS = cli.smoke(games=12, simulations=_few, shard_games=4, out=str(cli.SMOKE_DATA / "games"))
 
 
 class GenerateConfig(RunSettings):

@@ -57,7 +57,7 @@ class InspectConfig(Settings):
     """processes for the solver and the teacher"""
 
 
-PRESETS = {"smoke": cli.smoke(places=(str(cli.SMOKE_DATA / "games"),), labels=20)}
+PRESETS = cli.smoke(places=(str(cli.SMOKE_DATA / "games"),), labels=20)
 
 
 def run(config: InspectConfig) -> str:

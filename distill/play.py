@@ -51,7 +51,7 @@ class PlayConfig(Settings):
         return self
 
 
-PRESETS = {"smoke": cli.smoke(player=str(cli.SMOKE_MODELS / "cnn"))}
+PRESETS = cli.smoke(player=str(cli.SMOKE_MODELS / "cnn"))
 
 
 def run(config: PlayConfig) -> str:

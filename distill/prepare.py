@@ -48,13 +48,8 @@ class PrepareConfig(preparation.TableSettings):
         return self
 
 
-PRESETS: cli.Presets = {
-    "smoke": cli.smoke(
-        data=(cli.SMOKE_DATA / "games",),
-        out=cli.SMOKE_DATA / "prepared",
-        validation_fraction=0.5,  # so that either split gets some of a few games
-    )
-}
+# Half of the games validate, so that either split gets some of a few.
+PRESETS = cli.smoke(data=(cli.SMOKE_DATA / "games",), out=cli.SMOKE_DATA / "prepared", validation_fraction=0.5)
 
 
 def run(config: PrepareConfig) -> str:

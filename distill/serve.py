@@ -16,7 +16,7 @@ if __name__ == "__main__":
     start("serve")
 
 import socket
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -66,7 +66,7 @@ class ServeConfig(Settings):
     """searches that run in parallel"""
 
 
-PRESETS: cli.Presets = {"smoke": cli.smoke(models=cli.SMOKE_MODELS, port=0, max_simulations=1000)}
+PRESETS = cli.smoke(models=cli.SMOKE_MODELS, port=0, max_simulations=1000)
 
 
 def run(config: ServeConfig) -> str:
@@ -82,13 +82,19 @@ def run(config: ServeConfig) -> str:
         raise UserError(f"--models {config.models}: {missing}; python -m distill.export writes it")
     folders = finding.places(config.models)
     opponents = Opponents(folders, config.max_simulations, config.workers, config.players)
-    with _listen(config.host, config.port) as listener:
+    address, is_v6 = (str(config.host), config.port), config.host.version == 6
+    family = socket.AF_INET6 if is_v6 else socket.AF_INET
+    # Listen now, so that the printed address accepts connections; at :: to IPv4 as well.
+    with socket.create_server(address, family=family, dualstack_ipv6=str(config.host) == "::") as listener:
+        # Accepted connections inherit it. Without it the second packet of a reply waits some 40 ms for the client's
+        # acknowledgement of the first.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         say(f"networks: {', '.join(opponents.models()) or f'none in {folders[0]} yet'}")
         for notice in opponents.catalogue().notices:
             say(notice)
         for search in ("uct", "puct"):
             compiling.prepare(search)  # now, so that no request waits for it
-        host = f"[{config.host}]" if config.host.version == 6 else str(config.host)
+        host = f"[{config.host}]" if is_v6 else str(config.host)
         url = f"http://{host}:{listener.getsockname()[1]}/"
         say(f"play at {url} · API at {url}docs.html · Ctrl-C stops")
         if not config.host.is_loopback:
@@ -101,16 +107,6 @@ def run(config: ServeConfig) -> str:
         how: dict[str, Any] = {"http": "h11", "ws": "none", "log_level": "warning", "access_log": False}
         uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=GRACE, **how)).run([listener])
     return "stopped"
-
-
-def _listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
-    family = socket.AF_INET6 if host.version == 6 else socket.AF_INET
-    # Listen now, so that the printed address accepts connections; at :: to IPv4 as well.
-    listener = socket.create_server((str(host), port), family=family, dualstack_ipv6=str(host) == "::")
-    # Accepted connections inherit it. Without it the second packet of a reply waits some 40 ms for the client's
-    # acknowledgement of the first.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
 
 
 main = cli.Command("distill serve", ServeConfig, run, PRESETS)

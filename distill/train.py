@@ -53,7 +53,7 @@ PRESETS: cli.Presets = {
         "the recipe of the UT Project: Adam, plateau schedule, one-hot votes",
         {"target": "vote", "weight_decay": 0.0, "schedule": "plateau", "lr": 1e-3, "epochs": 60},
     ),
-    "smoke": cli.smoke(
+    **cli.smoke(
         data=(cli.SMOKE_DATA / "games",),
         prepared=cli.SMOKE_DATA / "prepared",
         out=lambda config: cli.SMOKE_MODELS / _folder(config).name,

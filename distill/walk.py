@@ -68,11 +68,7 @@ class WalkConfig(Settings):
         return self
 
 
-PRESETS: cli.Presets = {
-    "smoke": cli.smoke(
-        player=str(cli.SMOKE_MODELS / "cnn"), replies="all", most_stones=4, out=cli.SMOKE_MODELS / "walk"
-    )
-}
+PRESETS = cli.smoke(player=str(cli.SMOKE_MODELS / "cnn"), replies="all", most_stones=4, out=cli.SMOKE_MODELS / "walk")
 
 
 def run(config: WalkConfig) -> str:

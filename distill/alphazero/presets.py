@@ -23,7 +23,7 @@ for _name, _stored in json.loads(Path(__file__).with_suffix(".json").read_text(e
         _values["precision"] = lambda _: networks.fast_precision()
     PRESETS[_name] = cli.Preset(_stored["description"], _values)
 
-PRESETS["smoke"] = cli.smoke(
+PRESETS |= cli.smoke(
     **{"arena.games": 4, "replay.boards": 64},
     iterations=2,
     games=6,

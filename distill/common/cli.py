@@ -5,7 +5,7 @@
         games: int = Field(100, ge=1)
         "games to play"
 
-    main = cli.Command("distill play", PlayConfig, run, {"smoke": cli.smoke(games=2)})
+    main = cli.Command("distill play", PlayConfig, run, cli.smoke(games=2))
 
 `common/command_line.py` parses the words, and `common/boundary.py` turns errors and signals into lines and exit codes:
 0 success; 2 a wrong flag value; 1 data or environment; 130, 143 or 129 after Ctrl-C, SIGTERM or a closed terminal, with

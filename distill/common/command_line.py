@@ -43,9 +43,9 @@ class Preset:
 Presets: TypeAlias = Mapping[str, Preset]
 
 
-def smoke(**values: Any) -> Preset:
-    """The preset `smoke` of a command."""
-    return Preset("a test of seconds, on data/smoke and models/smoke", values)
+def smoke(**values: Any) -> dict[str, Preset]:
+    """The preset `smoke` of a command, by its name."""
+    return {"smoke": Preset("a test of seconds, on data/smoke and models/smoke", values)}
 
 
 # From words to values -------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from distill.common import UserError, first_line, json_hash, run_folder, write_atomically
@@ -80,8 +79,11 @@ def pack(prepared: preparation.Prepared, out: Path, *, restart: bool = False) ->
     return _write(out, joined(tables), prepared.result["inputs"], restart)
 
 
-def _table(boards: Columns) -> pa.Table:
-    """Rows of `PACKED_ROW`, by key: neighbours differ little, which compresses well."""
+def _write(out: Path, boards: Columns, inputs: Sequence[Any], restart: bool = False) -> int:
+    """Write boards, or find that the folder has them; returns how many there are.
+
+    `inputs` describes the runs of games that they are from.
+    """
     keys = boards["current"] + boards["mask"]
     # Shares of visits matter, not their number: scale down what does not fit a byte.
     largest = boards["visits"].max(axis=1, keepdims=True)
@@ -91,15 +93,8 @@ def _table(boards: Columns) -> pa.Table:
         "value": np.rint(boards["value"] * VALUE_STEPS),
         "outcome": np.rint(boards["outcome"]),
     }
-    return schema.table_of(chosen(columns, np.argsort(keys)), PACKED_ROW)
-
-
-def _write(out: Path, boards: Columns, inputs: Sequence[Any], restart: bool = False) -> int:
-    """Write boards, or find that the folder has them; returns how many there are.
-
-    `inputs` describes the runs of games that they are from.
-    """
-    table, name = _table(boards), schema.shard_name(0)
+    # By key, because neighbours differ little, which compresses well.
+    table, name = schema.table_of(chosen(columns, np.argsort(keys)), PACKED_ROW), schema.shard_name(0)
     identity = {"rows": schema.content_hash(table)}
     run = json_hash(identity)
     metadata = {

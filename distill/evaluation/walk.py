@@ -23,16 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, UserError, executors, write_atomically
-from distill.game.rules import (
-    CELLS,
-    COLUMNS,
-    FULL_BOARD,
-    after_moves,
-    canonical_keys,
-    canonicalise,
-    from_keys,
-    legal_mask,
-)
+from distill.game import rules
+from distill.game.rules import CELLS, COLUMNS, after_moves, canonical_keys, canonicalise, from_keys, legal_mask
 from distill.players.names import identity, loaded
 from distill.players.player import checked_choices, seeds_for
 from distill.players.solver import score_boards
@@ -146,7 +138,7 @@ def replies(keys: Keys, moves: NDArray[np.integer[Any]], allowed: NDArray[np.boo
         reply=column.astype(np.int8),
         key=current + mask,
         lost=lost,
-        drawn=~lost & (mask == FULL_BOARD),
+        drawn=~lost & (mask == rules.FULL_BOARD),
     )
 
 

@@ -190,7 +190,6 @@ def read_table(
 
     Raises DataError for what Arrow cannot read, for a missing column and for a file that is not `ours`.
     """
-    unreadable = (OSError, pa.ArrowException, OverflowError, ValueError, KeyError, RecursionError)
     try:
         content = Path(path).read_bytes() if content is None else content
         with pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
@@ -201,7 +200,7 @@ def read_table(
             return file.read(columns=schema.names, use_threads=False).select(schema.names).cast(schema), metadata
     except MemoryError as error:  # Arrow's too; a damaged file may ask for any amount
         raise DataError(f"{path}: cannot be read ({first_line(error)})") from error
-    except unreadable as error:
+    except (OSError, pa.ArrowException, OverflowError, ValueError, KeyError, RecursionError) as error:
         what = f"damaged, or not a Parquet file with these columns ({first_line(error)})"
         raise DataError(f"{path}: {what}") from error
 

@@ -95,15 +95,13 @@ class PlayersConfig(Settings):
                 yield self.players[one], self.players[other]
 
 
-PRESETS: cli.Presets = {
-    "smoke": cli.smoke(
-        players=("random", "beginner", "casual"),
-        games=4,
-        boards=20,
-        out=cli.SMOKE_MODELS / "players" / "measured.json",
-        page=cli.SMOKE_MODELS / "players" / "players.md",
-    )
-}
+PRESETS = cli.smoke(
+    players=("random", "beginner", "casual"),
+    games=4,
+    boards=20,
+    out=cli.SMOKE_MODELS / "players" / "measured.json",
+    page=cli.SMOKE_MODELS / "players" / "players.md",
+)
 
 
 def run(config: PlayersConfig) -> str:

@@ -73,7 +73,7 @@ PRESETS: cli.Presets = {
             "eval_every": 400,
         },
     ),
-    "smoke": cli.smoke(
+    **cli.smoke(
         steps=4, games=8, gate_games=16, eval_every=2, eval_games=8, final_games=20, out=cli.SMOKE_MODELS / "reinforce"
     ),
 }

@@ -90,7 +90,7 @@ class Config(Settings):
 
 
 PRESETS = {
-    "smoke": smoke(games=2, rate=0.25, votes=1),
+    **smoke(games=2, rate=0.25, votes=1),
     "growing": Preset("searches that grow", {"search": {"stages": [{"simulations": 16}]}}),
     "apart": Preset("a folder by arch", {"games": 3, "out": lambda config: Path(f"{config.arch.name}-nets")}),
 }
