@@ -70,9 +70,6 @@ class ExportConfig(Settings):
         return self
 
 
-PRESETS = cli.smoke(models=(str(cli.SMOKE_MODELS / "cnn"),))
-
-
 def run(config: ExportConfig) -> str:
     """Export a network, or write a page; returns the lines that say where the result is."""
     files = [finding.network_file(model) for model in config.models]  # errors show before the backend takes its seconds
@@ -118,4 +115,4 @@ def _ships(model: str, network: Path) -> bool:
     return shipped is not None and by_name and network.resolve().is_relative_to(shipped.resolve())
 
 
-main = cli.Command("distill export", ExportConfig, run, PRESETS)
+main = cli.Command("distill export", ExportConfig, run, cli.smoke(models=(str(cli.SMOKE_MODELS / "cnn"),)))

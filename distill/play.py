@@ -51,13 +51,10 @@ class PlayConfig(Settings):
         return self
 
 
-PRESETS = cli.smoke(player=str(cli.SMOKE_MODELS / "cnn"))
-
-
 def run(config: PlayConfig) -> str:
     """Play until the game ends or the user quits; returns the line with the result and the moves."""
     columns, human = [int(text) - 1 for text in config.moves], int(config.first == "machine")
     return terminal.session(config.player, columns, human, secrets.randbits(32) if config.seed is None else config.seed)
 
 
-main = cli.Command("distill play", PlayConfig, run, PRESETS)
+main = cli.Command("distill play", PlayConfig, run, cli.smoke(player=str(cli.SMOKE_MODELS / "cnn")))

@@ -66,9 +66,6 @@ class ServeConfig(Settings):
     """searches that run in parallel"""
 
 
-PRESETS = cli.smoke(models=cli.SMOKE_MODELS, port=0, max_simulations=1000)
-
-
 def run(config: ServeConfig) -> str:
     """Serve until interrupted."""
     with provenance.extra("serve", "the server"):
@@ -109,4 +106,4 @@ def run(config: ServeConfig) -> str:
     return "stopped"
 
 
-main = cli.Command("distill serve", ServeConfig, run, PRESETS)
+main = cli.Command("distill serve", ServeConfig, run, cli.smoke(models=cli.SMOKE_MODELS, port=0, max_simulations=1000))

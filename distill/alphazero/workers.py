@@ -79,12 +79,8 @@ def alone(work: Callable[..., Any], *task: Any) -> Any:
         return work(*task)
 
 
-def warm_up(workers: Workers, config: SelfPlayConfig, network: Path) -> None:
-    """Let the workers load Keras, compile the search and trace the graphs of a network for all sizes of a batch."""
-    executors.results(workers, alone, [(_short_searches, config, workers.file(network))] * workers.number)
-
-
 def _short_searches(config: SelfPlayConfig, network: Path) -> None:
+    """Load Keras and the compiled search, and trace the graphs of a network for all sizes of a batch."""
     starts = playing.starts(config, [*range(config.machine.lanes)])
     puct.play(*starts, evaluator(config, network), config.search.replace(simulations=2))
 
@@ -190,7 +186,8 @@ class WorkerPlay:
         for search in ("uct", "puct") if self.config.schedule.teacher_share else ("puct",):
             compiling.prepare(search)
         if self.config.is_timed:
-            warm_up(self.pool, self.config, self.out / finding.BEST)
+            task = (_short_searches, self.config, self.pool.file(self.out / finding.BEST))
+            executors.results(self.pool, alone, [task] * self.pool.number)
 
     def iterate(self, number: int, end: End, share: float, finished: Sequence[Metrics]) -> Metrics:
         """Play an iteration and learn from the latest games (`loop.Play`)."""

@@ -53,15 +53,6 @@ class Cluster(Elsewhere):
             self._client = client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
         except (OSError, ValueError, TypeError, RuntimeError) as error:  # the last two: tls:// without certificates
             raise UserError(f"{self}: no scheduler answers there ({first_line(error)})") from error
-        self._check(versions)
-        self.number = len(self._client.nthreads())  # processes: self-play computes one task at a time in each
-        self._executor = self._client.get_executor(pure=False)
-
-    def __str__(self) -> str:
-        return f"--cluster {self.address}"
-
-    def _check(self, versions: Callable[[], Mapping[str, Any]]) -> None:
-        """Raise TimeoutError without a worker, and UserError unless all have the versions of this process."""
         self._client.wait_for_workers(1, timeout=WORKERS_AWAITED)
         try:
             answers = self._client.run(versions)
@@ -70,6 +61,11 @@ class Cluster(Elsewhere):
         for worker, theirs in sorted(answers.items()):
             if different := differences(theirs, versions()):
                 raise UserError(f"{self}: worker {worker} would write other bytes ({'; '.join(different)})")
+        self.number = len(self._client.nthreads())  # processes: self-play computes one task at a time in each
+        self._executor = self._client.get_executor(pure=False)
+
+    def __str__(self) -> str:
+        return f"--cluster {self.address}"
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         return self._executor.submit(_compute, function, *arguments, **named)

@@ -72,21 +72,17 @@ def parse(config_class: type[Config], words: Sequence[str], presets: Presets | N
         stored = _read(file) if file else {}
         texts = full_paths(config_class, assigned) | full_paths(config_class, flags)
         typed = {path: _value(fields.get(path), text) for path, text in texts.items()}
-        config = _with_preset(config_class, presets[preset].values if preset else {}, stored, typed)
+        values = presets[preset].values if preset else {}
+        plain = {name: value for name, value in values.items() if not callable(value)}
+        config = build(config_class, plain, stored, typed)
+        computed = {name: value(config) for name, value in values.items() if callable(value)}
+        config = build(config_class, plain | computed, stored, typed)
     except ValueError as error:
         parser.error(str(error))
     if shows:
         print(json.dumps(as_json(config), indent=1))
         raise SystemExit(0)
     return config
-
-
-def _with_preset(config_class: type[Config], values: Values, *others: Values) -> Config:
-    """The config of a preset's values and of others, which override them."""
-    computed = {name: value for name, value in values.items() if callable(value)}
-    plain = {name: value for name, value in values.items() if name not in computed}
-    config = build(config_class, plain, *others)
-    return build(config_class, plain | {name: value(config) for name, value in computed.items()}, *others)
 
 
 def _value(field: FieldInfo | None, text: Any) -> Any:
