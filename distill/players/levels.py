@@ -77,6 +77,7 @@ LEVELS: Mapping[str, Level] = {
     "expert": Level(temperature=0.0),
     "perfect": Level(player="solver"),
 }
+"""The weakest first."""
 WITHOUT_SOLVER = Level(player=f"{NETWORK}@puct:800", temperature=0.0)
 """In place of `perfect` where the solver is not installed."""
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
-import importlib.util
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,8 +47,6 @@ NAMES = (
     "your own module:object"
 )
 SIMPLE = ("random", "punisher", "solver")
-LEVELS = tuple(levels.LEVELS)
-"""The weakest first."""
 SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "uct": {"votes": 1, "noise_fraction": 0.0},
     "mcts-solver": {"votes": 1, "noise_fraction": 0.0, "mcts_solver": True},
@@ -75,7 +72,7 @@ class Name:
     """The parts of a name, whether or not there is such a player.
 
     Attributes:
-      player: one of SIMPLE, LEVELS or SEARCHES, or OPENSPIEL; empty for other players.
+      player: one of SIMPLE, `levels.LEVELS` or SEARCHES, or OPENSPIEL; empty for other players.
       network: the part before the @; empty for other players.
       mode: of a network.
       simulations: of a search, or of a searching mode; 0 without a valid number.
@@ -94,7 +91,7 @@ def parse(name: str) -> Name:
     first, _, number = name.partition(":")
     if first == OPENSPIEL:
         number = "".join(re.findall(r"^mcts\((.*)\)$", number))
-    if first in (*SEARCHES, OPENSPIEL) or name in (*SIMPLE, *LEVELS):
+    if first in (*SEARCHES, OPENSPIEL) or name in (*SIMPLE, *levels.LEVELS):
         return Name(player=first, simulations=_simulations(number))
     if plugins.is_spec(name):
         return Name(custom=name)
@@ -165,7 +162,7 @@ def make(name: str, workers: int = 1, *, fast: bool = False) -> Player:
     if parts.player == OPENSPIEL:
         return as_player(openspiel.player(lambda seat, seed: openspiel.mcts(parts.simulations, seed)), name)
     # A level needs the player whose policy it changes.
-    if parts.player in LEVELS:
+    if parts.player in levels.LEVELS:
         return levels.LevelPlayer(name=name, base=make(levels.base_name(name), workers, fast=fast))
     if parts.player:
         compiling.prepare("uct")
@@ -189,7 +186,7 @@ def identity(name: str) -> list[str]:
     from distill.mcts.uct import SEARCH_VERSION
 
     known, base = [name], _base(name)
-    if name in LEVELS:
+    if name in levels.LEVELS:
         known.append(repr(levels.named(name)))
     if base.player == OPENSPIEL:
         openspiel.pyspiel()
@@ -222,7 +219,7 @@ def network_of(name: str) -> Path | None:
 
 def _base(name: str) -> Name:
     """The parts of a player's name, of a level's those of the player whose policy it changes."""
-    return parse(levels.base_name(name) if name in LEVELS else name)
+    return parse(levels.base_name(name) if name in levels.LEVELS else name)
 
 
 def recorded(players: Sequence[str], load: Callable[[str], Any], *, fast: bool = False) -> tuple[Any, dict[str, Any]]:

@@ -128,7 +128,7 @@ class Opponents:
         if name in self.custom:
             return self._guided, lambda: self.custom[name]
         parts = names.parse(name)
-        if parts.player in names.LEVELS:
+        if parts.player in levels.LEVELS:
             queue, base = self._resolve(levels.named(name).player)
             return queue, lambda: levels.LevelPlayer(name=name, base=base())
         if name == "solver":

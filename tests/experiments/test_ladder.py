@@ -13,7 +13,7 @@ import pytest
 from distill.common import provenance, read_object
 from distill.players import match, names
 from distill.players.intervals import elo_with_intervals
-from distill.players.names import LEVELS
+from distill.players.levels import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure
 from experiments.players import page as pages

@@ -14,7 +14,8 @@ from distill.game import tactics
 from distill.game.mixing import splitmix64
 from distill.game.rules import from_moves, legal_mask, mirror_bits
 from distill.players import levels
-from distill.players.names import LEVELS, make
+from distill.players.levels import LEVELS
+from distill.players.names import make
 from distill.players.player import seeds_for
 
 BOARDS = benchmark.read()

@@ -14,7 +14,8 @@ from starlette.testclient import TestClient
 from distill.common import provenance
 from distill.game import rules
 from distill.players import levels
-from distill.players.names import LEVELS, make
+from distill.players.levels import LEVELS
+from distill.players.names import make
 from distill.web import api, opponents
 from distill.web.opponents import Opponents
 from tests import pages
