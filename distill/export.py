@@ -74,9 +74,10 @@ def run(config: ExportConfig) -> str:
     """Export a network, or write a page; returns the lines that say where the result is."""
     files = [finding.network_file(model) for model in config.models]  # errors show before the backend takes its seconds
     if config.web:
-        return _write_page(config.models, config.web)
-    [model], [file] = config.models, files
-    if config.out is None and _ships(model, file):
+        return _write_page(files, config.web)
+    [model], [file], shipped = config.models, files, provenance.shipped("models/reference")
+    by_name = finding.find(model) != Path(model)  # whoever gives the path of a network that ships means to replace it
+    if config.out is None and by_name and shipped and file.resolve().is_relative_to(shipped.resolve()):
         raise UserError(f"{model} ships with distill and is not overwritten; --out says where its export goes")
     networks.start_backend(aloud=True)
     from distill.exporters import card, conversion, publish, quantized
@@ -95,24 +96,17 @@ def run(config: ExportConfig) -> str:
     return "\n".join([f"{folder / finding.PUBLISHED}: {', '.join(written)}; {difference}", *losses])
 
 
-def _write_page(models: Sequence[str], folder: Path) -> str:
-    """Write the page with these models; returns the line that says how to see it."""
+def _write_page(files: Sequence[Path], folder: Path) -> str:
+    """Write the page with the networks in these files; returns the line that says how to see it."""
     networks.start_backend(aloud=True)
     from distill.exporters.static_page import write_static_page
     from distill.players import levels, names
 
-    for file in map(finding.network_file, models):
+    for file in files:
         if names.parse(called := file.parent.resolve().name).player:
             raise UserError(f"{file}: the page has another player called {called}; rename the folder")
-    write_static_page(models, folder, levels.elo_of_static_page(finding.network_file(models[0])))
+    write_static_page(files, folder, levels.elo_of_static_page(files[0]))
     return f"{folder}: a static page; any file server shows it: python -m http.server --directory {folder}"
-
-
-def _ships(model: str, network: Path) -> bool:
-    """Whether a name, not a path, means a network that came with the package."""
-    shipped = provenance.shipped("models/reference")
-    by_name = finding.find(model) != Path(model)
-    return shipped is not None and by_name and network.resolve().is_relative_to(shipped.resolve())
 
 
 main = cli.Command("distill export", ExportConfig, run, cli.smoke(models=(str(cli.SMOKE_MODELS / "cnn"),)))
