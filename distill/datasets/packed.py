@@ -45,7 +45,7 @@ def write_labels(
 
     A board and its mirror image are one: visits of the same board are summed, values averaged. On a board that is its
     own mirror a column and its mirror are one move, so the visits are added to their flip. Raises UserError in one line
-    for arrays of a wrong shape, type or range, and for boards on which the game is over.
+    for arrays of a wrong shape, type or range, for no boards, and for boards on which the game is over.
     """
     if "://" in str(out) or not str(out).strip():
         raise UserError(f"write_labels: out {str(out)!r} must be a folder of this machine")
@@ -57,8 +57,10 @@ def write_labels(
         raise UserError(f"write_labels: {first_line(error)}") from error
     if counts.dtype.kind == "f":
         raise UserError("write_labels: visits must be whole numbers; multiply probabilities by 1000 and round")
-    if not len(mask) or (over := rules.are_over(current, mask)).any():
-        raise UserError(f"write_labels: {over.sum() if len(mask) else 'no'} boards, on which the game is over")
+    if not len(mask):
+        raise UserError("write_labels: there are no boards")
+    if (over := rules.are_over(current, mask)).any():
+        raise UserError(f"write_labels: the game is over on {over.sum()} of {len(over)} boards")
     with outputs.named("write_labels"):
         checked = check_labels(Labels(visits=counts, value=values), rules.legal_mask(mask))
     with outputs.named("write_labels: outcome"):

@@ -185,6 +185,7 @@ def test_labels_of_a_board_and_its_mirror_are_merged(tmp_path):
     [
         (lambda b, v, w: (b[0], v, w), r"visits of shape \(\d+, 7\), not \(1, 7\)"),
         (lambda b, v, w: (-b, v, w), "the stone counts do not fit"),
+        (lambda b, v, w: (b[:0], v[:0], w[:0]), "there are no boards"),
         (lambda b, v, w: (b, v / 200, w), "multiply probabilities by 1000 and round"),
         (lambda b, v, w: (b, v, ["won"] * 20), "could not convert string to float"),
         (lambda b, v, w: (b, v, w + 3), r"a value outside \[-1, 1\]"),
