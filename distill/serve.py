@@ -27,10 +27,6 @@ from distill.common.settings import CommandLine, Settings
 from distill.mcts import compiling
 from distill.networks import finding
 
-GRACE = 1
-"""Seconds that requests in progress have to finish when the server stops."""
-
-
 Origin = Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]
 """Scheme and host of a web site."""
 
@@ -102,7 +98,8 @@ def run(config: ServeConfig) -> str:
             hosts = ["*"]
         app = application(opponents, hosts, config.allow_origin, config.allow_frame)
         how: dict[str, Any] = {"http": "h11", "ws": "none", "log_level": "warning", "access_log": False}
-        uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=GRACE, **how)).run([listener])
+        # Requests in progress have a second to finish when the server stops.
+        uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=1, **how)).run([listener])
     return "stopped"
 
 

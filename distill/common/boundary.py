@@ -20,8 +20,6 @@ from distill.common.errors import Interrupted, UserError, first_line
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Ctrl-C, a request to stop, and a terminal that is closed, which Windows lacks."""
-NOBODY_READS = 141
-"""Exit code after SIGPIPE, when the reader of the output has closed the pipe."""
 
 _stops: list[Interrupted] = []
 """What a signal has raised in the command that runs."""
@@ -70,7 +68,7 @@ def guarded(command: Callable[[], int], name: str, words: Sequence[str]) -> int:
             _tell(f"\nstopped by {_stops[0]}; to continue: {command_line}", error)
             code = _stops[0].code
         elif isinstance(error, BrokenPipeError):
-            code = NOBODY_READS
+            code = 141  # as after SIGPIPE: the reader of the output has closed the pipe
         elif line := _line(error):
             _tell(f"{name}: {line}", error)
             code = 1

@@ -14,8 +14,6 @@ import distill
 from distill.common.errors import UserError
 
 ROOT = Path(distill.__file__).resolve().parents[1]
-DISTRIBUTION = "connect4-distill"
-"""What pip calls this package."""
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -72,5 +70,5 @@ def install_line(extra: str) -> str:
 
     No package index has distill: pip takes it from this checkout, or finds that it is installed.
     """
-    package = f'-e "{top}[{extra}]"' if (top := checkout()) else f'"{DISTRIBUTION}[{extra}]"'
+    package = f'-e "{top}[{extra}]"' if (top := checkout()) else f'"connect4-distill[{extra}]"'
     return f"python -m pip install {package}"

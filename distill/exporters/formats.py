@@ -202,7 +202,6 @@ def load_kaggle(path: str) -> Answer:
 SAVED_MODEL = "savedmodel"
 """The format that is always written."""
 
-_write_litert = partial(_export, format="litert")
 _onnx = partial(Format, load=predict.run_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx")
 _litert = partial(Format, load=load_litert, needs=("ai_edge_litert",), extra="litert")
 
@@ -214,7 +213,7 @@ FORMATS: dict[str, Format] = {
         load=predict.run_saved_model,
         needs=("tensorflow", "keras"),
     ),
-    "litert": _litert(file="model.tflite", title="LiteRT", write=_write_litert),
+    "litert": _litert(file="model.tflite", title="LiteRT", write=partial(_export, format="litert")),
     "onnx": _onnx(file=finding.ONNX, title="ONNX", write=write_onnx),
     "litert-int8": _litert(file="model.int8.tflite", title="LiteRT int8", write=write_litert_int8, int8=True),
     "onnx-int8": _onnx(file=finding.ONNX_INT8, title="ONNX int8", write=write_onnx_int8, int8=True),

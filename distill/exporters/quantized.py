@@ -26,7 +26,6 @@ from distill.game import encoding
 from distill.game.rules import COLUMNS
 from distill.networks import finding
 
-INT8 = finding.INT8_TENSOR.decode()
 SMALL = 4096
 """Matrices with fewer numbers stay in float32."""
 MOST_LOST = 0.01
@@ -110,9 +109,9 @@ def to_int8(model: Any) -> None:
             channels = 0 if rows_first else weights.ndim - 1
             numbers, scales = rounded(np.moveaxis(weights, channels, -1))
             shape = [-1 if axis == channels else 1 for axis in range(weights.ndim)]
-            parts = {INT8: np.moveaxis(numbers, -1, channels).copy(), "_scale": scales.reshape(shape)}
+            parts = {finding.INT8_TENSOR: np.moveaxis(numbers, -1, channels).copy(), "_scale": scales.reshape(shape)}
             nodes = [
-                helper.make_node("Cast", [name + INT8], [f"{name}_whole"], to=TensorProto.FLOAT),
+                helper.make_node("Cast", [name + finding.INT8_TENSOR], [f"{name}_whole"], to=TensorProto.FLOAT),
                 helper.make_node("Mul", [f"{name}_whole", f"{name}_scale"], [name]),
             ]
         graph.initializer.remove(stored[name])

@@ -49,7 +49,6 @@ SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
 PILLARS = {"pillar-plain": 190_408, "pillar": 192_424}
 """The networks that `web/page/pillar.js` computes."""
 LARGE = 1_000_000
-WORKER = "sw.js"
 CATALOGUE = "networks.json"
 """The networks of the page, and the levels' Elo."""
 CHANGES = {
@@ -127,7 +126,7 @@ def weights(core: keras.Model) -> bytes:
 def _list_files(folder: Path, later: Sequence[str]) -> None:
     """Put a first line into the service worker: the files that it caches at once, those that it caches when they are
     first fetched, and a version that is a hash of all."""
-    worker = folder / WORKER
+    worker = folder / "sw.js"
     program = worker.read_text(encoding="utf-8")
     worker.unlink()  # it does not list itself
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())

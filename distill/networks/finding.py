@@ -28,7 +28,7 @@ ONNX = "model.onnx"
 """The ONNX file in it."""
 ONNX_INT8 = "model.int8.onnx"
 """The same in 8 bits."""
-INT8_TENSOR = b"_int8"
+INT8_TENSOR = "_int8"
 """How the names of its 8-bit weights end."""
 SUMS = "SHA256SUMS"
 """The list of the SHA-256 of every file in it."""
@@ -151,7 +151,7 @@ def precision(file: Path) -> str:
     """
     if file.suffix == ".onnx":
         content = file.read_bytes()
-        return "int8" if INT8_TENSOR in content or b"QuantizeLinear" in content else "float32"
+        return "int8" if INT8_TENSOR.encode() in content or b"QuantizeLinear" in content else "float32"
     return "bfloat16" if b"bfloat16" in _config(file) else "float32"
 
 

@@ -15,8 +15,6 @@ from keras import layers
 
 from distill.networks import heads
 
-LEAK = 0.3
-
 
 def build(
     _value_head: bool = True,
@@ -33,7 +31,7 @@ def build(
 
     With `batch_norm` each convolution is normalised, no layer has a bias, and ReLU has a slope of 0.3 below 0.
     """
-    slope, bias = (LEAK, False) if batch_norm else (0.0, True)
+    slope, bias = (0.3, False) if batch_norm else (0.0, True)
 
     def conv(x: Any, filters: int, kernel: int, name: str) -> Any:
         x = layers.Conv2D(filters, kernel, padding="same", use_bias=bias, name=name)(x)

@@ -57,7 +57,11 @@ def scores(position: Position) -> list[int]:
     Raises UserError with the install command where the package is missing.
     """
     board, solver = engine()
-    by_column = solver.score_all_moves(board(_grid(position)))
+    # The package takes six rows, the top row first: 1 the player who began, 2 the other one, 0 an empty cell.
+    mover = 1 if position.ply % 2 == 0 else 2
+    cells = encoding.boards([position.current], [position.mask]).reshape(ROWS, COLUMNS)
+    grid = np.where(cells == 0, 0, np.where(cells > 0, mover, 3 - mover)).tolist()
+    by_column = solver.score_all_moves(board(grid))
     return [by_column.get(column, FULL_COLUMN) for column in range(COLUMNS)]
 
 
@@ -95,11 +99,3 @@ class SolverPlayer:
 def _score(current: Bitboards, mask: Bitboards) -> NDArray[np.int8]:
     boards = zip(current.tolist(), mask.tolist(), strict=True)
     return np.array([scores(Position(*bits)) for bits in boards], np.int8)
-
-
-def _grid(position: Position) -> list[list[int]]:
-    """Six rows of seven cells, top row first: 1 the first player, 2 the second, 0 empty."""
-    # The package names the players by who began.
-    mover = 1 if position.ply % 2 == 0 else 2
-    cells = encoding.boards([position.current], [position.mask]).reshape(ROWS, COLUMNS)
-    return np.where(cells == 0, 0, np.where(cells > 0, mover, 3 - mover)).tolist()

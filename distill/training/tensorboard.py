@@ -13,9 +13,6 @@ import keras
 
 from distill.common.provenance import extra
 
-FOLDER = "tensorboard"
-"""The folder of the event files, in the run's folder."""
-
 
 class TensorBoard(keras.callbacks.Callback):
     """Writes each number in a row of the history as a scalar, by the column `over`, from this start on.
@@ -27,7 +24,7 @@ class TensorBoard(keras.callbacks.Callback):
         super().__init__()
         with extra("tensorboard", "--log tensorboard"):
             from tensorboard.summary import Writer
-        self.writer, self.folder, self.over = Writer, folder / FOLDER, over
+        self.writer, self.folder, self.over = Writer, folder / "tensorboard", over
 
     @cached_property
     def events(self) -> Any:

@@ -36,7 +36,6 @@ SOLVER_NOTICE = (
 
 CARDS = TypeAdapter(list[Card]).validate_json(Path(__file__).with_name("cards.json").read_bytes())
 """The players that need no network of the user's, in the order in which the page lists them."""
-PERFECT_WITHOUT_SOLVER = "The network with a search of 800 simulations; the solver is not installed"
 BUILT_IN = ("uct", "mcts-solver", "punisher", "random")
 """Players that need neither a file nor the solver."""
 MOST_GUIDED = 2000
@@ -99,7 +98,7 @@ class Opponents:
             if card.kind == "level" and names.parse(levels.named(card.name).player).simulations <= self.max_simulations:
                 cards.append(card.model_copy(update={"elo": levels.elo_of(card.name, self.has_solver)}))
                 if card.name == "perfect" and not self.has_solver:
-                    cards[-1].note = PERFECT_WITHOUT_SOLVER
+                    cards[-1].note = "The network with a search of 800 simulations; the solver is not installed"
         return cards
 
     async def analyse(self, name: str, positions: Sequence[Position], seed: int | None = None) -> list[Analysis]:
