@@ -1,9 +1,7 @@
 """The environments of Gymnasium, PettingZoo, OpenSpiel and pgx: their checkers pass, games follow the rules, and equal
-seeds give equal moves.
+seeds give equal moves. (A network in pgx: `test_documented_code`.)
 """
 
-import os
-import subprocess
 import sys
 
 import numpy as np
@@ -136,26 +134,6 @@ def test_openspiels_search_is_a_player_that_wins_where_it_can_and_repeats_its_mo
     first, again = (checked_choices(player, empty, empty, seeds).moves.tolist() for _ in range(2))
     assert first == again
     assert "open-spiel" in names.identity("openspiel:mcts(200)")[1]
-
-
-def test_a_network_moves_inside_jit_as_it_does_elsewhere():
-    code = """
-import jax, numpy as np, pgx, distill
-from distill.envs.pgx import moves
-env, choose, predict = pgx.make("connect_four"), moves("pillar"), distill.load_pretrained("pillar")
-turn = jax.jit(lambda state: (jax.vmap(env.step)(state, choose(state.observation)), choose(state.observation)))
-state = jax.vmap(env.init)(jax.random.split(jax.random.PRNGKey(0), 7))
-state = jax.vmap(env.step)(state, np.arange(7))
-while not state.terminated.all():
-    planes = np.asarray(state.observation, np.int8)
-    state, columns = turn(state)
-    assert (columns == predict(planes[..., 0] - planes[..., 1])["move"]).all()
-print(int(state._step_count.min()))
-"""
-    environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 7
 
 
 def test_a_wrong_backend_and_a_missing_package_cost_one_line(monkeypatch):

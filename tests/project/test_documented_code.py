@@ -21,13 +21,15 @@ EXTENDING, ECOSYSTEM = (
     re.findall(r"```(python|sh)\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
     for page in ("extending.md", "ecosystem.md")
 )
+ON_JAX = [code for _, code in ECOSYSTEM if "KERAS_BACKEND" in code]
 START = f"""
 import runpy, sys
 from distill.__main__ import main
 if __name__ == "__main__":
     sys.path[:] = ["", *sys.path, {str(ROOT / "tests")!r}]
-    from network_helpers import check_here
+    from network_helpers import check_here, shrink
     check_here()
+    shrink()
 """
 
 
@@ -84,16 +86,33 @@ def test_the_examples_of_extending_it_run(tmp_path):
 def ecosystem(tmp_path_factory) -> Path:
     """A folder in which the examples with other libraries have run."""
     folder = tmp_path_factory.mktemp("ecosystem")
-    on_jax = [code for _, code in ECOSYSTEM if "KERAS_BACKEND" in code]
-    assert len(on_jax) == 2
-    assert run_page([block for block in ECOSYSTEM if block[1] not in on_jax], folder) == 10
-    run("".join(on_jax), folder)
+    assert run_page([block for block in ECOSYSTEM if block[1] not in ON_JAX], folder) == 10
     return folder
 
 
 def test_the_examples_with_other_libraries_run(ecosystem):
     assert (ecosystem / "my_export/saved_model/submission.py").is_file()
-    assert (ecosystem / "my_copy.keras").is_file()
+
+
+MOVES = """  # after the example with pgx, which names `env` and `choose`
+import numpy as np
+predict = distill.load_pretrained("pillar")
+turn = jax.jit(lambda state: (jax.vmap(env.step)(state, choose(state.observation)), choose(state.observation)))
+state = jax.vmap(env.init)(jax.random.split(jax.random.PRNGKey(0), 7))
+state = jax.vmap(env.step)(state, np.arange(7))
+while not state.terminated.all():
+    planes = np.asarray(state.observation, np.int8)
+    state, columns = turn(state)
+    assert (columns == predict(planes[..., 0] - planes[..., 1])["move"]).all()
+print(int(state._step_count.min()))
+"""
+
+
+def test_the_examples_on_jax_run_without_tensorflow_and_a_network_moves_inside_jit_as_it_does_elsewhere(tmp_path):
+    assert len(ON_JAX) == 2
+    said = run("".join(["import sys; sys.modules['tensorflow'] = None\n", *ON_JAX, MOVES]), tmp_path)
+    assert int(said.splitlines()[-1]) >= 7
+    assert (tmp_path / "my_copy.keras").is_file()
 
 
 @pytest.mark.slow
