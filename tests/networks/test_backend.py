@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import cores
-from distill.common.executors import ONE_THREAD, THREADS
+from distill.common.executors import THREADS
 
 LEFT_OVER = {"floatx": "float16", "epsilon": 0.1, "image_data_format": "channels_first", "backend": "numpy"}
 """A keras.json of other work."""
@@ -26,11 +26,19 @@ def run(code: str, folder: Path, stored: dict[str, Any], **environment: str) -> 
     return done.returncode, done.stdout, done.stderr
 
 
-def test_starting_keras_prints_nothing_and_ignores_settings_of_other_work(tmp_path):
-    """In a user's process: no log level is set, and TensorFlow's C++ has an error to log about the graph."""
+def test_starting_keras_prints_nothing_ignores_settings_of_other_work_and_ends_before_a_signal(tmp_path):
+    """In a user's process: no log level is set, and TensorFlow's C++ has an error to log about the graph.
+
+    With TensorFlow half loaded, Python that ends crashes with SIGSEGV.
+    """
     code = """
-import os, sys
+import os, signal, sys
 from distill import networks
+class Importing:
+    def find_spec(name, *_):
+        if name == "tensorflow.python": signal.raise_signal(signal.SIGTERM)
+sys.meta_path.insert(0, Importing)
+signal.signal(signal.SIGTERM, lambda *_: print("signal", sys.modules["keras"].config.image_data_format()))
 networks.start_backend()
 import keras, tensorflow as tf
 tf.function(lambda full: tf.where(tf.reduce_any(full, axis=-1), 1.0, 0.0))(tf.ones((4, 7), bool))
@@ -40,8 +48,11 @@ print("ours", file=sys.stderr)
 config = keras.config
 print(config.backend(), config.image_data_format(), config.floatx(), config.dtype_policy().name, config.epsilon())
 print(os.environ["TF_NUM_INTRAOP_THREADS"])
+os.environ["DISTILL_THREADS"] = "1"  # as in a worker
+networks.start_backend()
+print(os.environ["TF_NUM_INTRAOP_THREADS"])
 """
-    settings = f"tensorflow channels_last float32 float32 1e-07\n{cores()}\n"
+    settings = f"signal channels_last\ntensorflow channels_last float32 float32 1e-07\n{cores()}\n1\n"
     assert run(code, tmp_path, LEFT_OVER) == (0, settings, "ours\n")
 
 
@@ -52,19 +63,3 @@ def test_settings_with_which_keras_does_not_start_are_one_line(tmp_path):
     assert (status, errors, said.count("\n")) == (0, "", 1)
     assert said.startswith("Keras does not start: ")
     assert "KERAS_BACKEND=nope" in said
-
-
-def test_a_signal_while_keras_starts_takes_effect_after_it(tmp_path):
-    """Python that ended with TensorFlow half loaded crashed with SIGSEGV, which the kill tests found."""
-    code = """
-import os, signal, sys
-from distill import networks
-class Importing:
-    def find_spec(name, *_):
-        if name == "tensorflow.python": signal.raise_signal(signal.SIGTERM)
-sys.meta_path.insert(0, Importing)
-signal.signal(signal.SIGTERM, lambda *_: print(sys.modules["keras"].config.image_data_format()))
-networks.start_backend()
-print(os.environ["TF_NUM_INTRAOP_THREADS"])
-"""
-    assert run(code, tmp_path, {}, **ONE_THREAD)[:2] == (0, "channels_last\n1\n")
