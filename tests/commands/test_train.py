@@ -111,7 +111,7 @@ def test_a_finished_run_says_so_without_loading_keras_and_misses_its_network(
     assert f"{out / BEST}: missing" in complaint(train, *again)
 
 
-def test_keras_callbacks_and_tensorboard_follow_a_training(trained, games, tmp_path, eagerly, capsys):
+def test_keras_callbacks_and_tensorboard_follow_a_training(trained, games, tmp_path, eagerly, undrawn, capsys):
     class Recorder(keras.callbacks.Callback):
         rows: ClassVar[list[dict[str, float]]] = []
 
@@ -119,12 +119,13 @@ def test_keras_callbacks_and_tensorboard_follow_a_training(trained, games, tmp_p
             self.rows.append(logs)
 
     settings = {"data": games, "prepared": trained.parent / "prepared", "validation_fraction": 0.5, "exclude": ()}
-    settings |= {"epochs": 2, "batch_size": 32, "export": False, "out": tmp_path, "log": "tensorboard"}
+    settings |= {"steps": 4, "eval_every": 2, "batch_size": 32, "export": False, "out": tmp_path, "log": "tensorboard"}
     for restart in (False, True):
         Recorder.rows.clear()
         distill.train_network("cnn", callbacks=[Recorder()], restart=restart, **settings)
     assert f"; python -m distill.export {tmp_path} exports it" in capsys.readouterr().out
     rows, stored = pd.DataFrame(Recorder.rows), pd.read_csv(tmp_path / "history.csv")
+    assert [*stored["step"]] == [2, 4]
     pd.testing.assert_frame_equal(rows, stored, check_like=True, check_dtype=False)
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()

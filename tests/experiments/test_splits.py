@@ -51,8 +51,8 @@ def test_what_lies_on_both_sides(games):
     assert boards["boards"] > 0.7 > boards["rows"], "of most boards one image is trained on"
 
 
-def test_every_network_is_trained_once(games, capsys, monkeypatch):
-    built, words = [], "splits --data games --games 60 --archs cnn --seeds 1 --epochs 2"
+def test_every_network_is_trained_once(games, capsys, monkeypatch, eagerly, undrawn):
+    built, words = [], "splits --data games --games 60 --archs cnn --seeds 1 --epochs 1"
     monkeypatch.setattr(networks, "build", lambda arch: built.append(arch) or tiny_network())
     monkeypatch.setattr("sys.argv", words.split())
     splits.main()

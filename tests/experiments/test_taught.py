@@ -39,7 +39,7 @@ def check_labels(network: Path, boards: np.ndarray, visits: np.ndarray, value: n
 def test_a_network_labels_every_board(tmp_path, monkeypatch):
     network, cnn = (Path(f"models/reference/{name}").resolve() for name in ("pillar", "cnn"))
     monkeypatch.chdir(tmp_path)
-    write_games(Path("data/games"), make_games(40, seed=1))
+    write_games(Path("data/games"), make_games(10, seed=1))
     assert prepare.main(["--packed", "boards", "--exclude"]) == 0
     taught.teach(Path("boards"), network, Path("out"))
     before, after = rows_of(Path("boards")), rows_of(Path("out"))
