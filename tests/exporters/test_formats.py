@@ -88,6 +88,7 @@ def load_keras(path):
 
 def test_a_format_from_outside_the_package_is_two_functions_and_a_line(tmp_path, monkeypatch, core):
     monkeypatch.setattr(formats, "FORMATS", {**formats.FORMATS})
+    monkeypatch.setenv("KERAS_BACKEND", "jax")  # of the loader; it starts faster (TensorFlow: `test_documented_code`)
     needs = ("keras", "tensorflow")
     mine = formats.Format(file="model.keras", title="Keras", write=write_keras, load=load_keras, needs=needs)
     formats.register("keras", mine)
