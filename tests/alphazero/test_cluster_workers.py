@@ -1,6 +1,6 @@
 """Networks that play on a Dask cluster of two real worker processes, which share no folder with this one. Properties:
 
-- games and runs have the bytes, weights and moves of local ones;
+- games and runs have the bytes, weights and moves of local ones, here by one worker and there by two;
 - a worker killed while it plays costs its shards (shards that kill every worker: `games/test_cluster`);
 - workers of other versions are refused, and a restart deletes nothing before they are known.
 """
@@ -56,22 +56,6 @@ def test_a_cluster_plays_the_bytes_of_a_local_run(alone, flags, tmp_path, cluste
     assert "finished before: 10 games" in capsys.readouterr().out
 
 
-def alone_or_die(marker: Path, work: Any, todo: list[Task], *arguments: Any) -> Any:
-    """A worker that is killed when it first tries shard 1."""
-    if any(task.index == 1 for task in todo) and not marker.exists():
-        marker.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return work(todo, *arguments)
-
-
-def test_a_killed_worker_costs_its_task(alone, flags, tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(workers, "alone", partial(alone_or_die, tmp_path / "died"))
-    out = tmp_path / "games"
-    assert selfplay.main([*flags, str(out), "--cluster", cluster.scheduler_address]) == 0
-    assert (tmp_path / "died").exists()
-    assert shard_hashes(out) == shard_hashes(alone)
-
-
 def test_a_whole_run_gives_the_weights_of_a_local_one(network, tmp_path, cluster, small_networks, eagerly, monkeypatch):
     monkeypatch.setattr(history, "write", lambda *_: None)
     words = ["--preset", "smoke", "--set", "eval_boards=5", "--init", str(network)]
@@ -96,3 +80,19 @@ def test_workers_with_another_backend_are_refused_before_anything_is_deleted(
     with pytest.raises(UserError, match="backend tensorflow there, jax here"):
         cluster_module.Cluster(cluster.scheduler_address, workers.versions_here)
     assert state(alone) == before
+
+
+def alone_or_die(marker: Path, work: Any, todo: list[Task], *arguments: Any) -> Any:
+    """A worker that is killed when it first tries shard 1."""
+    if any(task.index == 1 for task in todo) and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(todo, *arguments)
+
+
+def test_a_killed_worker_costs_its_task(alone, flags, tmp_path, cluster, monkeypatch):
+    monkeypatch.setattr(workers, "alone", partial(alone_or_die, tmp_path / "died"))
+    out = tmp_path / "games"
+    assert selfplay.main([*flags, str(out), "--cluster", cluster.scheduler_address]) == 0
+    assert (tmp_path / "died").exists()
+    assert shard_hashes(out) == shard_hashes(alone)
