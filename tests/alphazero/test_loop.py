@@ -36,6 +36,9 @@ MINUTE = [*FLAGS, "--minutes", "1"]
 COUNTS = [{"games": count, "steps": steps} for count, steps in ((6, 0), (6, 3), (6, 4), (0, 2))]
 
 
+EVALUATORS: dict[Any, Any] = {}  # of all runs here: each takes the weights of a network, and is compiled once
+
+
 class InThisProcess(Workers):
     """Workers that run their tasks at once in this process, where the tiny networks of the tests are known."""
 
@@ -56,7 +59,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def quick(small_networks, eagerly, monkeypatch):
     monkeypatch.setattr(executors, "started", InThisProcess)
-    monkeypatch.setattr(workers, "_EVALUATORS", {})
+    monkeypatch.setattr(workers, "_EVALUATORS", EVALUATORS)
     monkeypatch.setattr(history, "write", lambda *_: None)
 
 
