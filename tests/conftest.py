@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import hypothesis
-import portalocker
 import pytest
 from joblib.externals import loky
 
@@ -94,31 +93,23 @@ def own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the shipped `pillar`, exported to SavedModel, ONNX and LiteRT over an older and a killed export.
-
-    It is made once, also if several processes share the tests.
-    """
-    from helpers import REFERENCE, change_record
+    """A folder with the shipped `pillar`, exported to SavedModel, ONNX and LiteRT over an older and a killed export."""
+    from helpers import REFERENCE, change_record, made_once
 
     from distill import export
     from distill.common import run_folder
     from distill.exporters import publish
 
-    name, base = "pillar", tmp_path_factory.getbasetemp()
-    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "exports"
-    root.mkdir(exist_ok=True)
-    folder, done = root / name, root / f"{name}.done"
-    with portalocker.Lock(root / f"{name}.lock", timeout=900):
-        if not done.exists():
-            (folder / "saved_model" / ".new.partial").mkdir(parents=True)  # of a killed export
-            for file in ("best.keras", "_run.json"):
-                shutil.copy(REFERENCE / name / file, folder)
-            change_record(folder, lambda record: record.update(result=None))  # a card without figures
-            with run_folder.replaced(folder / "saved_model", publish.KIND, ["older"]) as new:
-                (new / "older").touch()
-            assert export.main([str(folder), "--formats", "onnx", "savedmodel", "litert"]) == 0
-            done.touch()
-    return folder
+    def make(folder: Path) -> None:
+        (folder / "saved_model" / ".new.partial").mkdir(parents=True)  # of a killed export
+        for file in ("best.keras", "_run.json"):
+            shutil.copy(REFERENCE / "pillar" / file, folder)
+        change_record(folder, lambda record: record.update(result=None))  # a card without figures
+        with run_folder.replaced(folder / "saved_model", publish.KIND, ["older"]) as new:
+            (new / "older").touch()
+        assert export.main([str(folder), "--formats", "onnx", "savedmodel", "litert"]) == 0
+
+    return made_once(tmp_path_factory, "pillar", make)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import portalocker
 import pyarrow as pa
+import pytest
 from numpy.typing import NDArray
 
 from distill.common import file_hash, run_folder
@@ -151,6 +153,18 @@ def write_games(
             written.append(shard)
         record.finish(result := shards.result(schema.run_name(record.ours.identity), written))
         return result
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` creates and fills, once also if several processes share the tests."""
+    base = factory.getbasetemp()
+    place = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, done = place / name, place / f"{name}.done"
+    with portalocker.Lock(place / f"{name}.lock", timeout=900):
+        if not done.exists():
+            make(folder)
+            done.touch()
+    return folder
 
 
 def change_record(folder: Path, change: Callable[[Any], object]) -> None:

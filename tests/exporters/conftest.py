@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import made_once
 
 from distill.exporters import quantized
 from tests import pages
@@ -12,9 +13,8 @@ from tests import pages
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
     """Below the root of a host."""
-    folder = tmp_path_factory.mktemp("host") / "below" / "site"
-    pages.write_site(folder)
-    return folder
+    host = made_once(tmp_path_factory, "host", lambda folder: pages.write_site(folder / "below" / "site"))
+    return host / "below" / "site"
 
 
 @pytest.fixture
