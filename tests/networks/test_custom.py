@@ -167,6 +167,7 @@ def test_it_learns_from_games_against_itself_and_its_code_counts(here, monkeypat
 
 LOADED = """
 import os, sys
+sys.modules["tensorflow"] = None
 from distill import networks
 networks.start_backend()
 from distill.networks import saved
@@ -178,14 +179,14 @@ for os.environ["DISTILL_IMPORT"] in sys.argv[1:]:
 """
 
 
-def test_layers_of_its_own_need_its_module(here, monkeypatch):
-    """In another process: this one has imported the module."""
+def test_layers_of_its_own_need_its_module(here):
+    """In another process, with JAX, which starts faster: this one has imported the module."""
     networks.build("my_nets:with_layer").save(here / "own.keras")
-    monkeypatch.setenv("PYTHONPATH", str(Path(distill.__file__).parents[1]))
     networks.trust("my_nets:with_layer")  # from here on, processes that are started load this version only
     (here / "my_nets.py").write_text(MODULE + "\n")
     command = [sys.executable, "-c", LOADED, "", os.environ["DISTILL_IMPORT"], "my_nets:with_layer"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    environment = os.environ | {"PYTHONPATH": str(Path(distill.__file__).parents[1]), "KERAS_BACKEND": "jax"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     untold, other, arch = done.stdout.splitlines()
     assert untold.startswith("own.keras: has layers of its own; DISTILL_IMPORT=module:function, ")
     assert "a worker has another version of its source" in other

@@ -1,6 +1,6 @@
 """The networks that ship in every Keras (`common/keras_layers.py`, `load_keras`): after `import distill`, before or
 after Keras is imported, `keras.models.load_model` reads them on every backend that is installed, with the outputs that
-they have on TensorFlow.
+they have on TensorFlow, and without it.
 """
 
 import importlib.util
@@ -21,9 +21,10 @@ from distill.common import keras_layers
 from distill.networks import saved
 
 PROGRAM = """
+import json, os, sys
+if os.environ["KERAS_BACKEND"] != "tensorflow": sys.modules["tensorflow"] = None
 import {first}
 import {second}
-import json, sys
 import numpy as np
 logits = {{}}
 for file in sys.argv[1:]:
