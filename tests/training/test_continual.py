@@ -14,7 +14,7 @@ from distill.training.recipe import Recipe
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon", "sgd"])
-def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_path, small_networks, eagerly):
+def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_path, small_networks):
     examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     recipe = build(
         Recipe, {"epochs": 2, "batch_size": 64, "lr": 0.02, "value_target": "outcome", "optimizer": optimizer}
