@@ -1,6 +1,6 @@
 """Networks that play on a Dask cluster of two real worker processes, which share no folder with this one. Properties:
 
-- games and runs have the bytes, weights and moves of local ones, here by one worker and there by two;
+- games and runs have the bytes, weights and moves of local ones;
 - a worker killed while it plays costs its shards (shards that kill every worker: `games/test_cluster`);
 - workers of other versions are refused, and a restart deletes nothing before they are known.
 """

@@ -136,7 +136,7 @@ def test_openings_are_playable_and_differ():
 
 VALUES = "arch.features=4 arch.blocks=1 arch.hidden=8 device_lanes=16 precision=float32 batch_size=32 replay.rows=256"
 SET = [f"--set={value}" for value in f"{VALUES} eval_boards=20 ema=0.9".split()]
-WORDS = ["--preset", "minutes", "--minutes", "0.05", *SET]  # of both runs, so that JAX compiles their programs once
+WORDS = ["--preset", "minutes", "--minutes", "0.2", *SET]  # of both runs, so that JAX compiles their programs once
 WITHOUT_TENSORFLOW = "import sys; sys.modules['tensorflow'] = None; "
 LEARNS = f"""
 {WITHOUT_TENSORFLOW}

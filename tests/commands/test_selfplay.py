@@ -247,6 +247,16 @@ def test_games_only_plays_with_the_network_as_it_is(tmp_path, small_networks, mo
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 9
 
 
+def test_a_run_is_the_same_whatever_processes_play_it(tmp_path, quick):
+    for number in ("1", "2"):
+        assert selfplay.main([*SMOKE, "--workers", number, "--out", str(tmp_path / number)]) == 0
+    one, two = tmp_path / "1", tmp_path / "2"
+    assert games_of(one) == games_of(two)
+    assert len(games_of(one)) == 4
+    assert metrics_of(one) == metrics_of(two)
+    assert same(weights(one / "best.keras"), weights(two / "best.keras"))
+
+
 def test_connect_4_ai_has_the_network_of_the_repository_that_it_names():
     arch = build(SelfPlayConfig, PRESETS["connect-4-ai-2"].values).arch
     core = networks.build(arch.name, **arch.arguments)

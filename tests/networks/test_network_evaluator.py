@@ -31,10 +31,6 @@ def test_results_are_the_networks_in_any_batch():
         np.testing.assert_allclose(value, expected["value"][:count], atol=1e-6)
 
 
-# Deep networks repeat a block, of which two are enough here: XLA compiles each for long.
-FEWER = {arch: {"blocks": 2} for arch in networks.ARCHS} | {"cnn": {}, "transformer": {"layers": 2}}
-
-
 @pytest.mark.parametrize("arch", [*networks.ARCHS, "pillar in bfloat16"])
 def test_a_result_does_not_depend_on_its_batch(arch):
     if arch.startswith("pillar in"):
@@ -44,7 +40,7 @@ def test_a_result_does_not_depend_on_its_batch(arch):
         assert 0 < np.abs(full[0] - near[0]).max() < 1
         assert np.abs(full[1] - near[1]).max() < 0.2
     else:
-        core, rng = networks.build(arch, True, **FEWER[arch]), np.random.default_rng(0)
+        core, rng = networks.build(arch, True), np.random.default_rng(0)
         core.set_weights([rng.normal(0, 0.05, weight.shape) for weight in core.get_weights()])  # none of them zeros
         evaluate = NetworkEvaluator(core)
     current, mask = positions(256)

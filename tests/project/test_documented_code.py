@@ -27,9 +27,8 @@ import runpy, sys
 from distill.__main__ import main
 if __name__ == "__main__":
     sys.path[:] = ["", *sys.path, {str(ROOT / "tests")!r}]
-    from network_helpers import check_here, shrink
+    from network_helpers import check_here
     check_here()
-    shrink()
 """
 
 

@@ -124,7 +124,7 @@ def test_shipped_networks_are_found_by_name_and_games_generated_and_trained_on(i
         "generate --games 12 --simulations 50 --workers 1 --out few",
         "play pillar --first machine",
         "evaluate reference/pillar --boards 2",
-        "train --preset smoke --arch pillar --set arch.blocks=1 --data few --out models/few --no-export",
+        "train --preset smoke --arch pillar --data few --out models/few --no-export",
     )
     said = installed.output(IN_ONE_PROCESS, *lines, typed="4\nq\n")  # TensorFlow is loaded once
     assert "pillar played column 4" in said
